@@ -1,11 +1,11 @@
-"""Does a text support a sentence? `check_support` and its baselines on 300 pairs with one changed fact, and public sets.
+"""Does a text support a sentence? `check_support` and its baselines on pairs with one changed fact and on public sets.
 
-Pairs: see `support_pairs`. `--data` is a folder with the public sets that it has of these (SummaC's validation parts of
-FactCC, FRANK and XSumFaith; QAGS; WiCE; HaluEval's example answers), each under the name of `_PUBLIC`:
+Pairs: see `support_pairs`. `--data` is a folder with those of these public sets that it has, under the names of
+`_PUBLIC`. Of FactCC, FRANK and XSumFaith, it is the validation part of SummaC; of HaluEval, the example answers.
 
-    factcc.json xsumfaith.json frank.json    leadawon/FIZZ_dawon, data/ (FactCC: BSD-3, FRANK: MIT, XSumFaith: CC BY 4.0)
-    qags_cnndm.jsonl qags_xsum.jsonl         W4ngatang/qags, data/mturk_*.jsonl (no licence stated)
-    wice_test.jsonl wice_dev.jsonl           ryokamoi/wice, data/entailment_retrieval/claim/ (ODC-BY, texts CC BY-SA)
+    factcc.json, xsumfaith.json, frank.json  leadawon/FIZZ_dawon, data/ (BSD-3, CC BY 4.0, MIT)
+    qags_cnndm.jsonl, qags_xsum.jsonl        W4ngatang/qags, data/mturk_*.jsonl (no licence stated)
+    wice_test.jsonl, wice_dev.jsonl          ryokamoi/wice, data/entailment_retrieval/claim/ (ODC-BY, texts CC BY-SA)
     halueval_qa.jsonl                        RUCAIBox/HaluEval, generation/qa/qa_one-turn_data.json (MIT)
 
 The weights and thresholds, also those of the baselines, were chosen on two thirds of the pairs, on FRANK and on WiCE's

@@ -13,6 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, R
 from pydantic import Field
 
 from drillrank import UPR, LanguageModel, Passage, load_language_model
+from drillrank.coverage import Coverage
 from drillrank.errors import InvalidInput
 from drillrank.frameworks.components import (
     BRMGRRerankFields,
@@ -69,7 +70,8 @@ class LikelihoodCompressor(RerankerComponentFields, Loadable, BaseDocumentCompre
     ) -> tuple[dict[str, Any], RunnableConfig]:
         """Return the input and the configuration of a run. Traces show both."""
         model = self.model.spec if isinstance(self.model, LanguageModel) else self.model
-        counts = {"candidates": len(documents), "top_n": self.top_n, "model": model}
+        top_n = repr(self.top_n) if isinstance(self.top_n, Coverage) else self.top_n
+        counts = {"candidates": len(documents), "top_n": top_n, "model": model}
         metadata = {PREFIX + name: value for name, value in counts.items()}
         return {"query": query, "documents": list(documents)}, {"callbacks": callbacks, "metadata": metadata}
 

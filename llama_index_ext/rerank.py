@@ -16,6 +16,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from pydantic import Field
 
 from drillrank import LanguageModel, Passage
+from drillrank.coverage import Coverage
 from drillrank.errors import InvalidInput
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.components import (
@@ -58,9 +59,12 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
 
     def _titled_passage(self, node: BaseNode, mode: MetadataMode) -> Passage:
         """Return the passage of a node. Its title is not part of the text."""
-        title = value_text(node.metadata.get(self._settings.title_key))
+        title_key = self._settings.title_key
+        if title_key is None and getattr(self, "preset", None) == "paper":  # prompts of the papers have titles
+            title_key = "title"
+        title = value_text(node.metadata.get(title_key))
         if title:
-            metadata = {key: value for key, value in node.metadata.items() if key != self._settings.title_key}
+            metadata = {key: value for key, value in node.metadata.items() if key != title_key}
             node = node.model_copy(update={"metadata": metadata})
         return Passage(read_content(node, mode), id=node.node_id, title=title)
 
@@ -92,14 +96,13 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
             yield results
             return
         name = self.model.spec if isinstance(self.model, LanguageModel) else self.model
-        dispatcher.event(
-            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n or len(nodes), model_name=name)
-        )
+        top_n = None if isinstance(self.top_n, Coverage) else self.top_n
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n or len(nodes), model_name=name))
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
             EventPayload.MODEL_NAME: name,
             EventPayload.QUERY_STR: query_bundle.query_str,
-            EventPayload.TOP_K: self.top_n,
+            EventPayload.TOP_K: top_n,
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             try:

@@ -8,9 +8,12 @@ from drillrank.lazy import lazy_names
 
 if TYPE_CHECKING:
     from drillrank.corpus import Corpus as Corpus
+    from drillrank.coverage import Coverage as Coverage
     from drillrank.drilldown.d3 import D3 as D3
     from drillrank.drilldown.self_ask import SelfAsk as SelfAsk
     from drillrank.evaluation.settings_file import load_settings as load_settings
+    from drillrank.generation.support import SentenceSupport as SentenceSupport
+    from drillrank.generation.support import check_support as check_support
     from drillrank.likelihood import LanguageModel as LanguageModel
     from drillrank.likelihood import load_language_model as load_language_model
     from drillrank.multihop.search import PathSearch as PathSearch
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 _MODULE_BY_NAME = {
     "BRMGR": "rerank.brmgr",
     "Corpus": "corpus",
+    "Coverage": "coverage",
     "D3": "drilldown.d3",
     "LanguageModel": "likelihood",
     "MonoT5": "rerank.relevance",
@@ -42,8 +46,10 @@ _MODULE_BY_NAME = {
     "RecordStore": "structure.record_store",
     "Relevance": "rerank.relevance",
     "SelfAsk": "drilldown.self_ask",
+    "SentenceSupport": "generation.support",
     "StoredChunk": "structure.stored_chunks",
     "UPR": "rerank.upr",
+    "check_support": "generation.support",
     "load_language_model": "likelihood",
     "load_settings": "evaluation.settings_file",
     "parse_document": "structure",

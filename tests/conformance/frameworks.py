@@ -614,8 +614,8 @@ each_reader = pytest.mark.parametrize(
 )
 HOSTS = {"llama_index": LlamaIndex, "langchain": LangChain}
 both_frameworks = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-READERS = {"DrillrankLoader", "DrillrankReader"}
-"""Public classes that read files: neither are they components, nor do they have a counterpart in the core."""
+READERS = {"DrillrankLoader", "DrillrankReader", "SupportEvaluator"}
+"""Public classes that read files or check answers: they are no components of the core's table."""
 COMPONENTS = [
     pytest.param(host, name, id=f"{id_}-{name}")
     for id_, host in HOSTS.items()

@@ -18,8 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NO_COMPONENTS = {  # public names that are not a method
     *("Corpus", "LanguageModel", "Passage", "Path", "Ranked", "RecordStore", "StoredChunk"),
     *("load_language_model", "load_settings", "read_document", "parse_document"),
+    *("Coverage", "SentenceSupport", "check_support"),
 }
-READERS = {"DrillrankLoader", "DrillrankReader"}  # of files
+READERS = {"DrillrankLoader", "DrillrankReader", "SupportEvaluator"}  # of files and answers
 # Under what name the core class takes what the table says that it needs or takes.
 ARGUMENTS = {"neural model": "model", "passages": "passages", "chunks": "chunks", "PromptRank": "prompt_rank"}
 RETRIEVERS = {"retrieve", "first_stage"}

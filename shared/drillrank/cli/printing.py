@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from drillrank.cli import terminal
-from drillrank.cli.results import FileEvidence, QuestionEvidence, Range
+from drillrank.cli.results import CheckedSentence, FileEvidence, QuestionEvidence, Range
 from drillrank.cli.terminal import EXCERPT_CHARACTERS, one_line, shorten
 from drillrank.structure import breadcrumb
 from drillrank.structure.pages import page_range
@@ -33,6 +33,8 @@ def print_evidence(result: QuestionEvidence) -> None:
         out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
+        for sentence in result.checked:
+            print_sentence(sentence)
     if result.finding:
         out.print(result.finding)
     out.print(f"[dim]{_LEGEND}[/dim]" if result.evidence else _NOTHING_MATCHED)
@@ -42,11 +44,21 @@ def print_evidence(result: QuestionEvidence) -> None:
         out.print(result.explanations)
 
 
+def print_sentence(item: CheckedSentence) -> None:
+    """Print a sentence of an answer, if evidence supports it, and the places of that evidence."""
+    judgment = item.judgment
+    color, mark = ("green", "Supported") if judgment.supported else ("red", "Not supported")
+    doubts = f" (compare: {', '.join(map(one_line, judgment.doubts))})" if judgment.doubts else ""
+    terminal.console.print(f"[{color}]{mark}[/{color}]{doubts}: {one_line(judgment.sentence)}", soft_wrap=True)
+    for evidence in item.evidence:
+        terminal.console.print(f"   {_describe_location(evidence)}", soft_wrap=True)
+
+
 def _print_item(item: FileEvidence) -> None:
     """Print evidence with its location, its versions and other places of the same text."""
     out = terminal.console
-    source = f"{_describe_step(item)}{_describe_location(item)}"
-    out.print(f"\n{item.rank}. {source} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
+    heading = f"{_describe_step(item)}{_describe_location(item)}"
+    out.print(f"\n{item.rank}. {heading} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
     if item.best is None:
         _print_indented(one_line(shorten(item.text, _TEXT_CHARACTERS)))
     else:

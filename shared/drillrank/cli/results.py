@@ -11,6 +11,7 @@ from drillrank.cli.lines import LineNumbers
 from drillrank.drilldown.answering import CitedAnswer
 from drillrank.drilldown.confidence import describe_finding
 from drillrank.explanation import Explanations
+from drillrank.generation.support import SentenceSupport
 from drillrank.passages import Passage, Ranked
 
 JsonRecord = dict[str, Any]
@@ -184,6 +185,29 @@ class FileEvidence:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedSentence:
+    """Sentence of an answer, with the evidence for it in files.
+
+    Attributes:
+        judgment: Judgment on the sentence.
+        evidence: Passages that support it or, if none do, that are nearest.
+    """
+
+    judgment: SentenceSupport
+    evidence: tuple[FileEvidence, ...]
+
+    def to_json(self) -> JsonRecord:
+        """Return the sentence as JSON."""
+        judgment = self.judgment
+        record = {"sentence": judgment.sentence, "supported": judgment.supported, "support": round(judgment.support, 4)}
+        doubts = {"doubts": judgment.doubts} if judgment.doubts else {}
+        records = [item.to_json() for item in self.evidence]
+        named = ("file", "pages", "lines", "span", "section")
+        locations = [{name: one[name] for name in named if name in one} for one in records]
+        return {**record, **doubts, "locations": locations}
+
+
 @dataclass(frozen=True)
 class QuestionEvidence:
     """Evidence for one question.
@@ -197,6 +221,8 @@ class QuestionEvidence:
         scoring: Version of the scores. Scores of different versions cannot be compared.
         explanations: Explanation of each score and the tree of what was read; None if it was not asked for.
         answer: Answer of the LLM; None if it was not asked for.
+        gap: Words to search for next (`EvidenceResult.gap`).
+        checked: Sentences of the answer, with the evidence that supports them.
     """
 
     question: str
@@ -206,6 +232,8 @@ class QuestionEvidence:
     scoring: str = ""
     explanations: Explanations | None = field(default=None, repr=False)
     answer: CitedAnswer | None = None
+    gap: str = ""
+    checked: tuple[CheckedSentence, ...] = ()
 
     @property
     def is_success(self) -> bool:
@@ -235,6 +263,7 @@ class QuestionEvidence:
         answer = self.answer and {
             "answer": self.answer.text,
             "citations": [self.evidence[index].rank for index in self.answer.citations],
+            "sentences": [item.to_json() for item in self.checked],
         }
         return _compact(
             {
@@ -244,6 +273,7 @@ class QuestionEvidence:
                 "scoring": self.scoring if evidence else "",
                 **(answer or {}),
                 "evidence": evidence,
+                "gap": self.gap,
                 "tree": explained.get("tree"),
             }
         )

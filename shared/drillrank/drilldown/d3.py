@@ -17,8 +17,8 @@ encoder.
 limit: candidates go into several prompts, an outline is read level by level, and a text that fits nowhere loses its
 middle. An answer may choose nothing.
 
-**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses, as
-it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
+**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses,
+as it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
 each case, and at most one `DrillrankWarning` per question reports them.
 """
 
@@ -35,6 +35,7 @@ from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.confidence import EncoderScale, judge, match_question, measure_encoder
 from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.explaining import explain_evidence
+from drillrank.drilldown.gap import find_gap
 from drillrank.drilldown.llm_selectors import LLMSelector
 from drillrank.drilldown.outline import OutlineSection, Paragraph
 from drillrank.drilldown.paragraph_scores import load_evidence_model
@@ -205,6 +206,19 @@ class D3:
         requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
         return await arun(requests, llm, usage=usage, workers=self.settings.workers)
 
+    def list_first_stage(self, question: str, documents: Documents, n: int) -> list[Passage]:
+        """Return the best passages by term statistics and embeddings, as a neural model reads them.
+
+        They are under their headings. `UPR(model).precompute` computes them before a question is asked.
+
+        Args:
+            question: The question.
+            documents: As for `retrieve`.
+            n: Number of passages, at most.
+        """
+        question = self._check_question(question, n, None)
+        return self._prepare_for(question, documents, n).scorer.list_best(question, n)
+
     def drill_down(
         self,
         question: str,
@@ -236,7 +250,7 @@ class D3:
         context = self._make_context(question, prepared, n_wanted, paths, reports, on_step)
         candidate_sections = prepared.select_sections(context, outdated, self.settings.max_documents)
 
-        # 1. and 2. The LLM chooses sections by their names and summaries. Without an LLM, all are kept, or the likeliest.
+        # 1. and 2. The LLM chooses sections by names and summaries. Without an LLM, all are kept, or the likeliest.
         sections = yield from self.section_selector.select(context, candidate_sections)
         guard = select_guard_paragraphs(context, candidate_sections, sections.kept, self.settings.guard_tokens)
 
@@ -415,10 +429,12 @@ class D3:
             warn(_INCOMPLETE)
             ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
         judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
+        language = self.language_model.language
         return EvidenceResult(
             tuple(ranking),
             usage or Usage(count=self._count_tokens),
             trace,
             *self._find_confidence(trace, prepared, ranking),
+            gap=find_gap(trace.question, ranking[0].passage.titled_text, language) if ranking else "",
             why=partial(explain_evidence, trace, prepared, judge=judge),
         )

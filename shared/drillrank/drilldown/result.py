@@ -27,6 +27,8 @@ class EvidenceResult(Sequence[Ranked[Passage]]):
         found: False if the documents seem to be about another subject, or if they contain no evidence. None if term
             statistics and embeddings do not decide. True otherwise.
         confidence: Probability that the documents answer the question, from 0 to 1. None if an LLM judged.
+        gap: Words to search for next: those of the question that the best passage does not contain, and the names that
+            this passage adds. Empty if it contains all content words of the question, and without evidence.
         scoring: Version of the scores. Scores of different versions cannot be compared.
     """
 
@@ -35,6 +37,7 @@ class EvidenceResult(Sequence[Ranked[Passage]]):
     trace: Trace
     found: bool | None = True
     confidence: float | None = None
+    gap: str = ""
     scoring: str = SCORING
     why: Callable[[Sequence[Ranked[Passage]]], Explanations] | None = field(default=None, repr=False)
 

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
+from drillrank.coverage import Coverage
 from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanation
 from drillrank.explanation.explanations import explains
@@ -85,7 +86,10 @@ class ComponentFields(BaseModel):
         """Build the core, so that wrong fields and missing weights fail before the first question."""
         super().model_post_init(context)
         top_n = getattr(self, "top_n", None)
-        check_top_n(None if top_n == "auto" else top_n)
+        if isinstance(top_n, Coverage):
+            top_n.check_margin()
+        else:
+            check_top_n(None if top_n == "auto" else top_n)
         self.core  # noqa: B018  # builds it
 
     def __repr_args__(self) -> Iterator[tuple[str, str]]:
@@ -186,7 +190,9 @@ class RerankerComponentFields(ModelFields):
     model: LanguageModel | str = Field(
         default="unigram", kw_only=False, description="A language model, or its specification."
     )
-    top_n: int | None = Field(default=3, description="Maximum number of results; None returns all.")
+    top_n: int | Coverage | None = Field(
+        default=3, description="Maximum number of results, or a calibrated `Coverage`; None returns all."
+    )
     score: ScoreScale = Field(
         default="log_likelihood",
         description='Mean log-likelihood of the question, its exponential ("probability"), or the share among all '
@@ -282,6 +288,8 @@ class BRMGRFields(ComponentFields):
 
 class BRMGRRerankFields(BRMGRFields, RerankerComponentFields):
     """Fields of `BRMGRRerank`. Metadata `generated` of a passage is True if an LLM wrote it."""
+
+    top_n: int | None = Field(default=3, description="Maximum number of results; None returns all.")
 
     def _build_core(self) -> BRMGR:
         return BRMGR(

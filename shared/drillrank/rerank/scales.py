@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from drillrank.coverage import Coverage
 from drillrank.likelihood.relevance import log_sigmoid
 from drillrank.passages import Item, Ranked, check_top_n
 from drillrank.rerank.prior import divisor
@@ -61,9 +62,11 @@ def selected(
     scale: ScoreScale,
     threshold: float | None = None,
     min_share: float | None = None,
-    top_n: int | None = None,
+    top_n: int | Coverage | None = None,
 ) -> list[Ranked[Item]]:
     """Rescale a whole ranking, keep scores of at least `threshold` with a softmax of `min_share`, cut after `top_n`."""
+    if isinstance(top_n, Coverage):
+        top_n = top_n.count([item.score for item in ranking]) or None
     check_top_n(top_n)
     results = rescaled(ranking, scale)
     if min_share is not None:

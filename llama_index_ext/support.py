@@ -1,0 +1,88 @@
+"""Evaluator of LlamaIndex that checks if contexts support a response."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+
+from drillrank.errors import InvalidInput
+from drillrank.generation.support import check_support
+from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.vectors import Embed
+from llama_index_ext._llm import embedding_of
+
+
+class SupportEvaluator(BaseEvaluator):
+    """Evaluates without an LLM if the contexts support every sentence of a response.
+
+    `passing` is True if they support each sentence, `score` the lowest support of a sentence, from 0 to 1, and
+    `feedback` lists the sentences that they do not support, with the numbers and names that do not fit.
+
+    Args:
+        model: A language model, or its specification, as for `drillrank.check_support`.
+        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or a function.
+        model_options: Options of the specification, such as the language.
+
+    Raises:
+        InvalidInput: An argument cannot be used, or the response or the contexts are missing.
+
+    >>> contexts = ["The Rhine is 1,233 km long."]
+    >>> result = SupportEvaluator().evaluate(response="The Rhine is 1,320 km long.", contexts=contexts)
+    >>> result.passing, result.feedback
+    (False, 'Not supported: The Rhine is 1,320 km long. (1,320)')
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel | str = "unigram",
+        embed: BaseEmbedding | Embed | str | None = None,
+        model_options: dict[str, Any] | None = None,
+    ) -> None:
+        self._model = load_language_model(model, **(model_options or {}))
+        self._embed = embedding_of(embed)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts_dict: dict[str, Any]) -> None:
+        """Ignore prompts: the evaluator has none."""
+
+    def evaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        **kwargs: Any,  # the framework passes arguments of other evaluators
+    ) -> EvaluationResult:
+        """Check the sentences of a response. The query is not read."""
+        if response is None or contexts is None:
+            missing = "response" if response is None else "contexts"
+            raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
+        judgments = check_support(response, list(contexts), self._model, embed=self._embed)
+        failed = [item for item in judgments if not item.supported]
+        texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
+        return EvaluationResult(
+            query=query,
+            contexts=contexts,
+            response=response,
+            passing=not failed,
+            score=min((item.support for item in judgments), default=1.0),
+            feedback=f"Not supported: {' / '.join(texts)}" if texts else "Every sentence is supported.",
+        )
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        sleep_time_in_seconds: int = 0,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """Run `evaluate` without blocking the event loop."""
+        await asyncio.sleep(sleep_time_in_seconds)
+        return await self._model.run_in_worker(partial(self.evaluate, query, response, contexts, **kwargs))

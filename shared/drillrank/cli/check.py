@@ -1,0 +1,72 @@
+"""`drillrank check`: say for each sentence of an answer if files support it, and where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from drillrank.cli import terminal
+from drillrank.cli.ask import ask_files, match_evidence, read_corpus
+from drillrank.cli.corpus import FileCorpus
+from drillrank.cli.options import EvidenceSize, FinderOptions
+from drillrank.cli.printing import print_sentence
+from drillrank.cli.results import CheckedSentence, FileEvidence
+from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_document
+from drillrank.drilldown.d3 import D3
+from drillrank.errors import InvalidInput
+from drillrank.files import cache_folder
+from drillrank.structure.cutting import sentences
+from drillrank.text import WORD
+
+_MAX_SENTENCES = 200  # of an answer
+
+
+def run_check(
+    answer: str,
+    files: Sequence[str],
+    *,
+    as_json: bool,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    follow_links: bool,
+    no_cache: bool,
+    **options: Any,
+) -> bool:
+    """Print each sentence of an answer with its support. `drillrank check --help` explains the options.
+
+    Returns:
+        True if files support every sentence.
+
+    Raises:
+        InvalidInput: The answer has no sentence, or no file can be read.
+    """
+    is_file = answer == STANDARD_INPUT or os.path.lexists(answer)
+    text = read_named_document(answer, " with an answer").text if is_file else answer
+    cache = None if no_cache else cache_folder()
+    d3 = FinderOptions(**options).build(cache)
+    listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
+    corpus = read_corpus(*listed, d3, cache)
+    checked = check_answer(d3, corpus, text)
+    for item in checked:
+        if as_json:
+            terminal.print_json(item.to_json())
+        else:
+            print_sentence(item)
+    return all(item.judgment.supported for item in checked)
+
+
+def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentence]:
+    """Find passages for each sentence of an answer, and check which sentences they support.
+
+    Raises:
+        InvalidInput: The answer has no sentence, or too many.
+    """
+    spans = [span for span in sentences(answer) if WORD.search(answer, *span)]
+    if not 0 < len(spans) <= _MAX_SENTENCES:
+        raise InvalidInput(f"An answer must have 1 to {_MAX_SENTENCES} sentences, got {len(spans)}. Check it in parts.")
+    evidence: dict[Any, FileEvidence] = {}
+    for start, end in spans:
+        for item in ask_files(d3, corpus, answer[start:end], EvidenceSize()).evidence:
+            evidence.setdefault((item.file, item.span, item.text), item)
+    return match_evidence(d3, answer, list(evidence.values()))
