@@ -74,11 +74,8 @@ def run_ask(
     size = EvidenceSize(top_n, max_tokens)
     cache = None if no_cache else cache_folder()
     d3 = finder.build(cache)
-    if precompute and not _has_prefix_cache(d3.language_model):
-        raise InvalidInput(
-            f"--precompute needs a Hugging Face model and the cache, got {d3.language_model.spec!r:.200}. Give --model "
-            "unigram+hf:DIR without --no-cache."
-        )
+    if precompute:
+        _check_prefix_cache(d3.language_model)
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
         UPR(d3.language_model).rank(_PROBE, [Passage(_PROBE)])
     listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
@@ -171,6 +168,14 @@ def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pat
         if len(skipped) > _N_NAMED:
             print_problem("yellow", f"and {len(skipped) - _N_NAMED:,} more.")
     return corpus
+
+
+def _check_prefix_cache(language_model: LanguageModel) -> None:
+    if not _has_prefix_cache(language_model):
+        raise InvalidInput(
+            f"--precompute needs a Hugging Face model and the cache, got {language_model.spec!r:.200}. Give --model "
+            "unigram+hf:DIR without --no-cache."
+        )
 
 
 def _has_prefix_cache(model: LanguageModel) -> bool:
