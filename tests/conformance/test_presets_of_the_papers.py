@@ -16,7 +16,7 @@ import pytest
 
 from drillrank import BRMGR, D3, UPR, Passage, Path, PathSearch, PromptRank, parse_document
 from drillrank.__main__ import main
-from drillrank.generation import generated_passages
+from drillrank.generation.passages import SAMPLING_TEMPERATURE, generated_passages
 from drillrank.llm import run
 from drillrank.prompts import prompt_text
 from drillrank.views import MultiViewChunker, MultiViewIndex
@@ -102,12 +102,14 @@ class Way:
         model: Model for likelihoods.
         say: Function that answers prompts of an LLM.
         prompts: Prompts that the LLM was sent.
+        payloads: Requests that a served LLM was sent.
     """
 
     name: str
     model: WordModel = field(default_factory=WordModel)
     say: Any = None
     prompts: list[str] = field(default_factory=list)
+    payloads: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, prompt: str) -> str:
         self.prompts.append(plain(prompt))
@@ -124,6 +126,7 @@ class Way:
     def serving(self):
         with serving(self) as server:
             yield server.address
+            self.payloads = server.payloads
 
 
 @pytest.fixture
@@ -201,6 +204,7 @@ def _run_reranker(way, command, component, tried):
     return command(way, *words)
 
 
+@pytest.mark.filterwarnings("ignore:The LLM has no temperature:drillrank.errors.DrillrankWarning")
 @pytest.mark.parametrize("way", ["core", "LlamaIndex", "LangChain", "compare"])
 def test_brmgr(way, command):
     way = Way(way, say=lambda prompt: f"Passage number {len(way.prompts)}.")
@@ -223,6 +227,7 @@ def test_brmgr(way, command):
             component = json.dumps({"component": "BRMGR", "model": "recorded:x", "llm": address})
             words = ["compare", "questions.jsonl", "corpus.jsonl", "--preset", "paper", "--component", component]
             command(way, *words)
+        assert {payload["temperature"] for payload in way.payloads} == {SAMPLING_TEMPERATURE}  # samples, section IV.A
     by_target = {target: [] for target in (QUESTION, "passage")}
     for request, prompt in zip(way.model.requests, way.model.prompts, strict=True):
         by_target[QUESTION if request.target == QUESTION else "passage"].append(prompt)

@@ -19,7 +19,7 @@ from drillrank.evaluation.settings_file import (
     setting_defaults,
     settings_in_file,
 )
-from drillrank.generation import generated_passages
+from drillrank.generation.passages import GENREAD_PROMPTS, SAMPLING_TEMPERATURE, generated_passages
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import LLM, run
@@ -38,8 +38,9 @@ _BY_NAME = (*_RERANKERS, "PathSearch", *_DOCUMENT_COMPONENTS)
 _MAX_SECTIONS = 100  # results of a search in views
 _PAPER_PASSAGES = 10  # retrieved, and generated, for BRMGR (section IV)
 _GENERATED = 3
+_MAX_GENERATED = 2048  # tokens
 
-Search = Callable[[str], Any]
+SearchFunction = Callable[[str], Any]
 
 
 @dataclass
@@ -51,7 +52,7 @@ class DocumentComponent:
         sections: Passages that only this component has, by id.
     """
 
-    searches: Mapping[str | None, Search]
+    searches: Mapping[str | None, SearchFunction]
     sections: Mapping[str, Passage] = field(default_factory=dict)
 
     def search(self, query: str, document: str | None) -> Any:
@@ -68,12 +69,14 @@ class GeneratingRanker:
         llm: LLM that generates passages.
         n_generated: Number of passages to generate for a question.
         n_retrieved: Number of candidates to rank; None for all.
+        prompts: Templates with `{question}` for the generated passages.
     """
 
     brmgr: BRMGR
     llm: LLM
     n_generated: int
     n_retrieved: int | None
+    prompts: Sequence[str] = GENREAD_PROMPTS
 
     @property
     def prior(self) -> str | None:
@@ -82,7 +85,7 @@ class GeneratingRanker:
 
     def rank(self, query: str, passages: Sequence[Passage], scores: Any = None) -> Ranking[Passage]:
         """Rank retrieved passages together with generated ones."""
-        generated = run(generated_passages(query, self.n_generated), self.llm)
+        generated = run(generated_passages(query, self.n_generated, self.prompts), self.llm)
         n = self.n_retrieved
         return self.brmgr.rank(query, passages[:n], generated, scores=None if scores is None else scores[:n])
 
@@ -163,7 +166,7 @@ def _build_by_name(
     return cls(model, **keyword_arguments(cls, own_settings))
 
 
-def _search_d3(d3: Any, documents: Mapping[str, Document]) -> Search:
+def _search_d3(d3: Any, documents: Mapping[str, Document]) -> SearchFunction:
     prepared = replace(d3.prepare(list(documents.values())), names=dict(enumerate(documents)))
     return lambda query: d3.retrieve(query, prepared)
 
@@ -176,7 +179,7 @@ def _build_views(
     chunker = MultiViewChunker(llm=llm, preset=settings.get("preset"))
     index_settings = {key: value for key, value in settings.items() if key != "llm"}
     sections: dict[str, Passage] = {}
-    searches: dict[str | None, Search] = {}
+    searches: dict[str | None, SearchFunction] = {}
     for name in documents:
         chunk_lists = chunker.chunks(list(corpus.within(name).documents.items()))
         chunks = [chunk for chunk_list in chunk_lists for chunk in chunk_list]
@@ -202,12 +205,19 @@ def _build_path_search(model: LanguageModel, settings: dict[str, Any], corpus: E
 
 
 def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRanker:
-    llm = load_llm(settings.pop("llm", None))
+    llm = settings.pop("llm", None)
     if llm is None:
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
-    default = None if settings.get("preset") is None else _PAPER_PASSAGES
-    n_generated = settings.pop("n_generated", default or _GENERATED)
-    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated, default)
+    n_generated = settings.pop("n_generated", None)
+    ranker = BRMGR(model, **keyword_arguments(BRMGR, settings))
+    if settings.get("preset") is None:
+        return GeneratingRanker(ranker, load_llm(llm), n_generated or _GENERATED, None)
+    # The paper's passages are samples of one prompt. A function has no temperature, so it gets different prompts.
+    n_generated = n_generated or _PAPER_PASSAGES
+    if not isinstance(llm, str):
+        return GeneratingRanker(ranker, llm, n_generated, _PAPER_PASSAGES)
+    sampling_llm = load_llm(llm, parameters={"temperature": SAMPLING_TEMPERATURE, "max_tokens": _MAX_GENERATED})
+    return GeneratingRanker(ranker, sampling_llm, n_generated, _PAPER_PASSAGES, GENREAD_PROMPTS[:1])
 
 
 def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus, *, is_fitted: bool) -> LanguageModel:
