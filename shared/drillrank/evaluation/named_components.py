@@ -205,19 +205,21 @@ def _build_path_search(model: LanguageModel, settings: dict[str, Any], corpus: E
 
 
 def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRanker:
-    llm = settings.pop("llm", None)
+    """Return the ranker. With the preset, a served LLM samples the passages with one prompt, as in the paper.
+
+    A function has no temperature, so each of its passages has another prompt.
+    """
+    address, n_generated = settings.pop("llm", None), settings.pop("n_generated", None)
+    is_paper = settings.get("preset") is not None
+    is_sampled = is_paper and isinstance(address, str)
+    sampling = {"temperature": SAMPLING_TEMPERATURE, "max_tokens": _MAX_GENERATED}
+    llm = load_llm(address, parameters=sampling) if is_sampled else load_llm(address)
     if llm is None:
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
-    n_generated = settings.pop("n_generated", None)
+    prompts = GENREAD_PROMPTS[:1] if is_sampled else GENREAD_PROMPTS
+    n_generated = n_generated or (_PAPER_PASSAGES if is_paper else _GENERATED)
     ranker = BRMGR(model, **keyword_arguments(BRMGR, settings))
-    if settings.get("preset") is None:
-        return GeneratingRanker(ranker, load_llm(llm), n_generated or _GENERATED, None)
-    # The paper's passages are samples of one prompt. A function has no temperature, so it gets different prompts.
-    n_generated = n_generated or _PAPER_PASSAGES
-    if not isinstance(llm, str):
-        return GeneratingRanker(ranker, llm, n_generated, _PAPER_PASSAGES)
-    sampling_llm = load_llm(llm, parameters={"temperature": SAMPLING_TEMPERATURE, "max_tokens": _MAX_GENERATED})
-    return GeneratingRanker(ranker, sampling_llm, n_generated, _PAPER_PASSAGES, GENREAD_PROMPTS[:1])
+    return GeneratingRanker(ranker, llm, n_generated, _PAPER_PASSAGES if is_paper else None, prompts)
 
 
 def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus, *, is_fitted: bool) -> LanguageModel:
