@@ -16,7 +16,8 @@ import pytest
 
 from drillrank import BRMGR, D3, UPR, Passage, Path, PathSearch, PromptRank, parse_document
 from drillrank.__main__ import main
-from drillrank.generation.passages import SAMPLING_TEMPERATURE, generated_passages
+from drillrank.errors import DrillrankWarning
+from drillrank.generation import generated_passages
 from drillrank.llm import run
 from drillrank.prompts import prompt_text
 from drillrank.views import MultiViewChunker, MultiViewIndex
@@ -102,14 +103,12 @@ class Way:
         model: Model for likelihoods.
         say: Function that answers prompts of an LLM.
         prompts: Prompts that the LLM was sent.
-        payloads: Requests that a served LLM was sent.
     """
 
     name: str
     model: WordModel = field(default_factory=WordModel)
     say: Any = None
     prompts: list[str] = field(default_factory=list)
-    payloads: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, prompt: str) -> str:
         self.prompts.append(plain(prompt))
@@ -126,7 +125,6 @@ class Way:
     def serving(self):
         with serving(self) as server:
             yield server.address
-            self.payloads = server.payloads
 
 
 @pytest.fixture
@@ -166,11 +164,6 @@ def titled_records(framework):
     return [framework.record(p.text, p.id, title=p.title) for p in PASSAGES]
 
 
-def title_setting(framework):
-    """The title is a setting in LlamaIndex, where nodes have none; in LangChain its default is `title`."""
-    return {"settings": {"title_key": "title"}} if framework is LlamaIndex else {}
-
-
 @pytest.mark.parametrize("way", ["core", "LlamaIndex", "LangChain", "compare", "tune"])
 def test_upr(way, command):
     way = Way(way)
@@ -178,7 +171,7 @@ def test_upr(way, command):
         UPR(way.model, preset="paper").rank(QUESTION, PASSAGES)
     elif way.name in FRAMEWORKS:
         framework = way.framework
-        reranker = framework.ext.UPRRerank(way.model, preset="paper", **title_setting(framework))
+        reranker = framework.ext.UPRRerank(way.model, preset="paper")
         framework.rerank(reranker, QUESTION, *titled_records(framework))
     else:
         _run_reranker(way, command, "UPR", "prior=[null]")
@@ -204,7 +197,6 @@ def _run_reranker(way, command, component, tried):
     return command(way, *words)
 
 
-@pytest.mark.filterwarnings("ignore:The LLM has no temperature:drillrank.errors.DrillrankWarning")
 @pytest.mark.parametrize("way", ["core", "LlamaIndex", "LangChain", "compare"])
 def test_brmgr(way, command):
     way = Way(way, say=lambda prompt: f"Passage number {len(way.prompts)}.")
@@ -215,9 +207,10 @@ def test_brmgr(way, command):
     elif way.name in FRAMEWORKS:
         framework = way.framework
         retrieved = framework.retriever(*titled_records(framework)[:BRMGR_RETRIEVED])
-        fields = {"source": retrieved, "llm": way.framework_llm(), "model": way.model, **title_setting(framework)}
+        fields = {"source": retrieved, "llm": way.framework_llm(), "model": way.model}
         retriever = framework.ext.BRMGRRetriever(preset="paper", **fields)
-        assert len(framework.retrieve(retriever, QUESTION)) == 20
+        with pytest.warns(DrillrankWarning, match="no temperature that can be set"):
+            assert len(framework.retrieve(retriever, QUESTION)) == 20
     else:
         with way.serving() as address:
             write_rows(
@@ -227,7 +220,7 @@ def test_brmgr(way, command):
             component = json.dumps({"component": "BRMGR", "model": "recorded:x", "llm": address})
             words = ["compare", "questions.jsonl", "corpus.jsonl", "--preset", "paper", "--component", component]
             command(way, *words)
-        assert {payload["temperature"] for payload in way.payloads} == {SAMPLING_TEMPERATURE}  # samples, section IV.A
+        assert len(set(way.prompts)) == 1  # samples of one prompt
     by_target = {target: [] for target in (QUESTION, "passage")}
     for request, prompt in zip(way.model.requests, way.model.prompts, strict=True):
         by_target[QUESTION if request.target == QUESTION else "passage"].append(prompt)

@@ -17,8 +17,8 @@ encoder.
 limit: candidates go into several prompts, an outline is read level by level, and a text that fits nowhere loses its
 middle. An answer may choose nothing.
 
-**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses, as
-it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
+**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses,
+as it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
 each case, and at most one `DrillrankWarning` per question reports them.
 """
 
@@ -250,7 +250,7 @@ class D3:
         context = self._make_context(question, prepared, n_wanted, paths, reports, on_step)
         candidate_sections = prepared.select_sections(context, outdated, self.settings.max_documents)
 
-        # 1. and 2. The LLM chooses sections by their names and summaries. Without an LLM, all are kept, or the likeliest.
+        # 1. and 2. The LLM chooses sections by names and summaries. Without an LLM, all are kept, or the likeliest.
         sections = yield from self.section_selector.select(context, candidate_sections)
         guard = select_guard_paragraphs(context, candidate_sections, sections.kept, self.settings.guard_tokens)
 

@@ -56,9 +56,9 @@ def compare(
         questions: A `.jsonl` or `.csv` file or mappings: `question`, at least one of `gold` (ids of passages), `spans`
             (texts that are evidence) and `answers`, and optionally `id`, `candidates`, their `scores`, `document` (the
             only document to search) and `type`. `drillrank.evaluation.datasets` reads those of public datasets.
-        components: Components by name in the report: one of ours by name, a dotted path, a mapping with `component` and
-            settings, or an object (see `drillrank.evaluation.systems.build_system`). A list of names or paths works,
-            too.
+        components: Components by name in the report: a drillrank component by name, a dotted path, a mapping with
+            `component` and settings, or an object (see `drillrank.evaluation.systems.build_system`). A list of names
+            or paths works, too.
         corpus: Files, folders, or passages. None if the questions have candidates, or if `first_stage` finds them.
         first_stage: A retriever of a framework, a dotted path to one, or a function from a question to passages. None
             is BM25 over the corpus.

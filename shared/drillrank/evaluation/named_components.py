@@ -19,9 +19,10 @@ from drillrank.evaluation.settings_file import (
     setting_defaults,
     settings_in_file,
 )
-from drillrank.generation.passages import GENREAD_PROMPTS, SAMPLING_TEMPERATURE, generated_passages
+from drillrank.generation import generated_passages
+from drillrank.generation.passages import GENREAD_PROMPTS, SAMPLING_TEMPERATURE
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood.chat import ServedLLM, load_llm
 from drillrank.llm import LLM, run
 from drillrank.multihop.link_names import named_links
 from drillrank.multihop.search import PathSearch
@@ -38,7 +39,6 @@ _BY_NAME = (*_RERANKERS, "PathSearch", *_DOCUMENT_COMPONENTS)
 _MAX_SECTIONS = 100  # results of a search in views
 _PAPER_PASSAGES = 10  # retrieved, and generated, for BRMGR (section IV)
 _GENERATED = 3
-_MAX_GENERATED = 2048  # tokens
 
 SearchFunction = Callable[[str], Any]
 
@@ -68,15 +68,15 @@ class GeneratingRanker:
         brmgr: The ranker.
         llm: LLM that generates passages.
         n_generated: Number of passages to generate for a question.
+        prompts: Templates for these passages.
         n_retrieved: Number of candidates to rank; None for all.
-        prompts: Templates with `{question}` for the generated passages.
     """
 
     brmgr: BRMGR
     llm: LLM
     n_generated: int
+    prompts: Sequence[str]
     n_retrieved: int | None
-    prompts: Sequence[str] = GENREAD_PROMPTS
 
     @property
     def prior(self) -> str | None:
@@ -205,21 +205,15 @@ def _build_path_search(model: LanguageModel, settings: dict[str, Any], corpus: E
 
 
 def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRanker:
-    """Return the ranker. With the preset, a served LLM samples the passages with one prompt, as in the paper.
-
-    A function has no temperature, so each of its passages has another prompt.
-    """
-    address, n_generated = settings.pop("llm", None), settings.pop("n_generated", None)
-    is_paper = settings.get("preset") is not None
-    is_sampled = is_paper and isinstance(address, str)
-    sampling = {"temperature": SAMPLING_TEMPERATURE, "max_tokens": _MAX_GENERATED}
-    llm = load_llm(address, parameters=sampling) if is_sampled else load_llm(address)
+    llm = load_llm(settings.pop("llm", None))
     if llm is None:
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
-    prompts = GENREAD_PROMPTS[:1] if is_sampled else GENREAD_PROMPTS
-    n_generated = n_generated or (_PAPER_PASSAGES if is_paper else _GENERATED)
-    ranker = BRMGR(model, **keyword_arguments(BRMGR, settings))
-    return GeneratingRanker(ranker, llm, n_generated, _PAPER_PASSAGES if is_paper else None, prompts)
+    default = None if settings.get("preset") is None else _PAPER_PASSAGES
+    n_generated = settings.pop("n_generated", default or _GENERATED)
+    prompts: tuple[str, ...] = GENREAD_PROMPTS
+    if default is not None and isinstance(llm, ServedLLM):  # the paper's passages are samples of one prompt
+        llm, prompts = llm.with_temperature(SAMPLING_TEMPERATURE), GENREAD_PROMPTS[:1]
+    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated, prompts, default)
 
 
 def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus, *, is_fitted: bool) -> LanguageModel:

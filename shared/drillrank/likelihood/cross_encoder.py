@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, check_limits, check_positive, invalid_input, require
+from drillrank.errors import InvalidInput, check_limits, check_mappings, check_positive, invalid_input, require
 from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
 from drillrank.likelihood.process import Worker, keep_in_children, require_torch, settle_threads
 from drillrank.likelihood.relevance import RelevanceModel
@@ -38,7 +38,7 @@ class LoadedCrossEncoder(ABC):
     Attributes:
         model: Cross-encoder of a library.
         tokenizer: Tokenizer that truncates nothing.
-        max_length: Maximum number of tokens of a pair, special tokens included; None if there is no limit.
+        max_length: Maximum number of tokens of a pair, special tokens included; None allows any number.
         process: Id of the process that loaded it.
     """
 
@@ -200,6 +200,7 @@ class CrossEncoderModel(BaseCrossEncoderModel):
         check_one_of(Backend, backend=backend)
         check_limits(max_length=max_length)
         check_positive(batch_size=batch_size)
+        check_mappings(model_kwargs=model_kwargs)
         require_installed("sentence_transformers", "st")
         options = {
             "backend": backend,
