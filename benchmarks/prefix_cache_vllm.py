@@ -27,7 +27,7 @@ from tests.integration.test_vllm import PYTHON, VLLM
 from .data import read
 from .kept import folder_of
 from .neural_operations import passages_of
-from .prefix_cache import CACHE, N_PASSAGES, PASSAGE_TOKENS, QUESTION_TOKENS
+from .prefix_cache import N_PASSAGES, PASSAGE_TOKENS, QUESTION_TOKENS
 
 REPEATS = 3
 
@@ -42,7 +42,7 @@ def main(model: str = "smollm2") -> None:
     # Without a binding of its own, vLLM computes on as many threads as this process, and shares its cores.
     os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(n_threads)}
     os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # permits `/reset_prefix_cache`
-    cached = HuggingFaceModel(str(folder), dtype="bfloat16", prefix_cache=CACHE)
+    cached = HuggingFaceModel(str(folder), dtype="bfloat16", prefix_cache="2 GB")
     request_lists = _requests(cached)
     with closing(VLLM(folder, "--enable-prefix-caching", "--dtype", "bfloat16")) as server:
         server.wait()

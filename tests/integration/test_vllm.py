@@ -138,7 +138,7 @@ def test_two_hundred_calls_at_once(vllm):
 
 
 def test_killed_and_started_again_in_mid_run_it_loses_nothing(vllm):
-    there = load_language_model(vllm.address, prompts_per_request=1, concurrency=2, retries=40)
+    there = load_language_model(vllm.address, prompts_per_request=1, concurrency=2, retries=40, timeout=900.0)
     here = HuggingFaceModel(str(vllm.folder), dtype="float32")
     texts = [f"Basel {number} " * 20 for number in range(400)]
     assert UPR(there).rank("who?", ["Basel"])

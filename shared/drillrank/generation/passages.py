@@ -160,6 +160,8 @@ def cluster_prompts(
     Explain. Who wrote Emma? Jane Austen did. / Explain. Where is Basel? It lies on the Rhine. / Explain. {question}
     """
     check_positive(n=n, demonstrations=demonstrations)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 1 << 32:
+        raise InvalidInput(f"seed must be a whole number from 0 to 2**32 - 1, got {seed!r:.200}.")
     for pair in examples:
         is_pair = isinstance(pair, tuple | list) and len(pair) == 2
         if not is_pair or not all(isinstance(text, str) and text.strip() for text in pair):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, check_limits, check_positive, invalid_input, require
+from drillrank.errors import InvalidInput, check_limits, check_mappings, check_positive, invalid_input, require
 from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
 from drillrank.likelihood.process import Worker, keep_in_children, require_torch, settle_threads
 from drillrank.likelihood.relevance import RelevanceModel
@@ -200,6 +200,7 @@ class CrossEncoderModel(BaseCrossEncoderModel):
         check_one_of(Backend, backend=backend)
         check_limits(max_length=max_length)
         check_positive(batch_size=batch_size)
+        check_mappings(model_kwargs=model_kwargs)
         require_installed("sentence_transformers", "st")
         options = {
             "backend": backend,

@@ -97,7 +97,8 @@ def load_language_model(
     weights, names = zip(*split_sum(spec), strict=True) if isinstance(spec, str) else ((None,), (spec,))
     builders = list(map(_find_builder, names))
     parameters_by_expert = [inspect.signature(build).parameters for build in builders]
-    if experts is not None and (not isinstance(experts, Sequence) or len(experts) != len(names)):
+    is_list = isinstance(experts, Sequence) and all(isinstance(one, Mapping) for one in experts)
+    if experts is not None and (not is_list or len(experts) != len(names)):
         raise InvalidInput(f"{spec!r:.200} has {len(names)} experts. Pass experts=[{{...}}, ...], options of each.")
     options_by_expert: list[dict[str, Any]] = [{} for _ in names] if experts is None else list(map(dict, experts))
     unknown = [name for name in options if not any(_takes(parameters, name) for parameters in parameters_by_expert)]
