@@ -182,16 +182,21 @@ figures: $(VENV)/.dev  ## The figures of README.md, computed anew: prints what h
 .venv-release/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check \
-		"build>=1.2" "hatchling>=1.26" "twine>=6" "check-wheel-contents>=0.6" "cyclonedx-bom>=7" "uv==0.13.9"
+		"build>=1.2" "hatchling>=1.26" "twine>=6" "check-wheel-contents>=0.6" "cyclonedx-bom>=7" "uv==0.13.9" "jsonschema>=4"
 	@touch $@
 
-dist: .venv-release/.ready  ## Wheel and sdist, checked, and what they need as an SBOM, into dist/
+dist: .venv-release/.ready  ## Wheels, sdists and the bundle for Claude Desktop, installed and used once, and an SBOM, into dist/
 	rm -rf dist
 	.venv-release/bin/python -m build --no-isolation
 	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
 	.venv-release/bin/check-wheel-contents dist/*.whl
 	.venv-release/bin/cyclonedx-py requirements requirements/demo.txt --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/drillrank.cdx.json
+	.venv-release/bin/python tools/mcpb.py dist/*.whl
+	for package in langchain-drillrank llama-index-postprocessor-drillrank drillrank-haystack; do \
+		.venv-release/bin/python -m build --no-isolation --outdir dist packages/$$package || exit 1; done
+	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	PYTHON=.venv-release/bin/python tools/check_packages.sh
 
 matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with the earliest and the newest hosts
 	PYTHON=.venv-release/bin/python tools/matrix.sh

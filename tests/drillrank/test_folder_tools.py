@@ -254,7 +254,7 @@ def test_a_file_that_becomes_a_link_outside_is_not_read(folder, tmp_path):
     (folder / "manual.md").symlink_to(tmp_path / "secret.md")
     with pytest.raises(InvalidInput, match="not a file of this folder"):
         tools.read("manual.md")
-    assert "secret" not in to_text(tools.ask("Which is the secret heater?"))
+    assert "secret" not in str(tools.ask("Which is the secret heater?")["evidence"])
 
 
 def test_links_are_followed_on_request(folder):

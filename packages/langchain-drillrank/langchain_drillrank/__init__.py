@@ -17,6 +17,7 @@ from langchain_ext import (  # noqa: E402
     PromptRankRetriever,
     RelevanceRerank,
     SelfAskChain,
+    SupportEvaluator,
     UPRRerank,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "PromptRankRetriever",
     "RelevanceRerank",
     "SelfAskChain",
+    "SupportEvaluator",
     "UPRRerank",
 ]

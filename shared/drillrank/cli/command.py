@@ -278,7 +278,7 @@ def doctor() -> None:
 def mcp(folders: tuple[str, ...], **options: Any) -> None:
     """Let agents ask about folders (MCP).
 
-    A server of the Model Context Protocol with the tools ask, outline and read, on standard input and output.
+    A server of the Model Context Protocol with the tools ask, check, outline and read, on standard input and output.
     `drillrank install-agent` adds it to the agents on this machine.
     """
     from drillrank.cli.mcp import serve

@@ -143,12 +143,12 @@ class FolderTools:
             corpus = self._prepare_corpus(sources, d3)
             result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]
-        found = result.found if result.evidence else False
+        is_here = result.found if result.evidence else False
         evidence = [describe_evidence(item) for item in result.evidence[start:]]
         answer = {
-            "found": found,
+            "found": is_here,
             "confidence": None if result.confidence is None else round(result.confidence, 2),
-            "finding": "" if found is not False else result.finding or _NOTHING_MATCHED,
+            "finding": "" if is_here is not False else result.finding or _NOTHING_MATCHED,
             "evidence": evidence,
             "gap": result.gap if evidence else "",
             "problems": [] if start else self._summarize_problems(problems),

@@ -210,7 +210,7 @@ def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRa
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
     default = None if settings.get("preset") is None else _PAPER_PASSAGES
     n_generated = settings.pop("n_generated", default or _GENERATED)
-    prompts: Sequence[str] = GENREAD_PROMPTS
+    prompts: tuple[str, ...] = GENREAD_PROMPTS
     if default is not None and isinstance(llm, ServedLLM):  # the paper's passages are samples of one prompt
         llm, prompts = llm.with_temperature(SAMPLING_TEMPERATURE), GENREAD_PROMPTS[:1]
     return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated, prompts, default)

@@ -14,7 +14,7 @@ window) - log p(w), is ln(1 + (n + 1) / (n_w + 1/2)) in a window that contains i
 another. Stop words count in o alone.
 
 A number or name does not fit if no window has it, or if another window explains the words near it much better than each
-window with it (for numbers, each sentence). Of a second passage, it may fit to the words that the best window lacks.
+window with it. In a second passage, it may fit to the words that the best window lacks.
 Negations do not fit if only one of the sentence and its best window has one or, for sentences that are
 nearly copies, if their numbers differ.
 """
@@ -51,6 +51,7 @@ MAX_TERMS = 400  # of a sentence
 CONTEXT_WORDS = 4.0  # distance at which a word counts 1/e as context of a number or name
 MAX_DISTANCE = 12  # words farther away do not count
 LEAST_FIT = 0.8  # share of the best explanation of the words near a number or name that a window with it must reach
+LEAST_NEAR = 0.1  # share of the words near a number that its own sentence must explain
 LEAST_ADDED = 0.1  # share of a sentence that a second passage must add
 NEARLY_COPY = 0.6  # e from which the number of negations counts, not only if there is one
 _NEGATION_REACH = 3  # words after a negation in a window, two before it, of which one must be in the sentence
@@ -292,9 +293,9 @@ class SupportEvidence:
             vocabulary: Terms of its best window. A fact of another one fits there if it fits to the rest of the words.
         """
         misfits: dict[str, None] = {}
+        facts = {token.term for token in tokens if token.is_number or token.is_name or token.term in self._names}
         for index, token in enumerate(tokens):
-            is_fact = token.is_number or token.is_name or token.term in self._names
-            if not is_fact or token.term not in information_by_term:
+            if token.term not in facts or token.term not in information_by_term:
                 continue
             weight_by_term: dict[str, float] = defaultdict(float)
             first = max(index - MAX_DISTANCE, 0)
@@ -302,24 +303,26 @@ class SupportEvidence:
                 if other.term != token.term:
                     nearness = math.exp(-abs(other_index - index) / CONTEXT_WORDS)
                     weight_by_term[other.term] += nearness * information_by_term.get(other.term, 0.0)
-            rest = {term: weight for term, weight in weight_by_term.items() if term not in vocabulary}
-            if not self._fits(token, weight_by_term) and not (any(rest.values()) and self._fits(token, rest)):
+            rest = {
+                term: weight for term, weight in weight_by_term.items() if weight and term not in vocabulary | facts
+            }
+            if not self._fits(token, weight_by_term) and not (self._explain(rest.items()) and self._fits(token, rest)):
                 misfits[token.form] = None
         return tuple(misfits)
 
     def _fits(self, token: _Token, weight_by_term: Mapping[str, float]) -> bool:
         """Return True if a window with a number or name explains the words near it about as well as any window.
 
-        A number must be in the same sentence as these words.
+        A sentence with a number must explain some of these words itself: its neighbor may have another number.
         """
         explained = self._explain(weight_by_term.items())
         indices = self._windows_by_term.get(token.term, [])
-        if token.is_number:
-            indices = [index for index in indices if self._windows[index].is_sentence]
-            explained = {index: share for index, share in explained.items() if self._windows[index].is_sentence}
+        if token.is_number and any(weight_by_term.values()):
+            in_sentence = [explained.get(index, 0.0) for index in indices if self._windows[index].is_sentence]
+            if max(in_sentence, default=0.0) < LEAST_NEAR * sum(weight_by_term.values()):
+                return False
         best_with_fact = max((explained.get(index, 0.0) for index in indices), default=0.0)
-        best = max(explained.values(), default=0.0)
-        return bool(indices) and best_with_fact >= LEAST_FIT * best and (best > 0 or not any(weight_by_term.values()))
+        return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
     def _similarity(self, sentence: str) -> float:
         """Return the best cosine on the encoder's scale, from 0 to 1."""

@@ -38,7 +38,7 @@ class LoadedCrossEncoder(ABC):
     Attributes:
         model: Cross-encoder of a library.
         tokenizer: Tokenizer that truncates nothing.
-        max_length: Maximum number of tokens of a pair, special tokens included; None for any number.
+        max_length: Maximum number of tokens of a pair, special tokens included; None allows any number.
         process: Id of the process that loaded it.
     """
 
