@@ -5,8 +5,8 @@ outputs. Its cost is the number of tokens of all outputs up to the first one aft
 white space normalized (both gold texts of questions that need two places). The text that the agent writes and the
 definitions of the tools do not count. A policy that ends before has not reached the answer: its cost is all it read.
 
-- `ask`: the tool of `drillrank mcp` with the question as it is: 5 passages, then 20, then 80. Each answer counts as a
-  whole, with coordinates and headings, though it repeats the passages of the one before.
+- `ask`: the tool of `drillrank mcp` with the question as it is, five passages at a time, up to 100. Answers count as a
+  whole, with coordinates and headings.
 - fixed chunks: 1,200 characters with an overlap of 100 (LangChain's RecursiveCharacterTextSplitter), ranked by BM25
   (bm25s, stemmed) or by MiniLM, five at a time, up to 100. Names of files do not count.
 - grep: the content words of the question, those with fewer matching lines first. For each, the agent reads the matching
@@ -42,8 +42,7 @@ from drillrank.text import count_tokens, words
 from .data import data_folder
 from .folders import CHUNK_CHARACTERS, OVERLAP, _bm25, _dense, _load_encoders, _ranker, _read_folder, characters_needed
 
-ASKED = (5, 20, 80)  # passages
-CHUNKS_AT_ONCE, MAX_CHUNKS = 5, 100
+AT_ONCE, AT_MOST = 5, 100  # passages or chunks
 MAX_LINES, MAX_LINE = 50, 200  # lines that grep shows, and characters of each
 AROUND, MAX_WINDOWS = 20, 5  # lines around a match, and matches of a word around which the agent reads
 
@@ -133,8 +132,8 @@ def _policies(
 
 def _ask(tools: FolderTools) -> Policy:
     def policy(question: str) -> Iterator[Output]:
-        for top_n in ASKED:
-            answer = tools.ask(question, top_n=top_n)
+        for start in range(0, AT_MOST, AT_ONCE):
+            answer = tools.ask(question, top_n=AT_ONCE, start=start)
             yield Output(to_text(answer), [item["text"] for item in answer["evidence"]])
 
     return policy
@@ -142,9 +141,9 @@ def _ask(tools: FolderTools) -> Policy:
 
 def _read_chunks(rank: Callable[[str], Iterable[str]]) -> Policy:
     def policy(question: str) -> Iterator[Output]:
-        ranked = list(rank(question))[:MAX_CHUNKS]
-        for start in range(0, len(ranked), CHUNKS_AT_ONCE):
-            batch = ranked[start : start + CHUNKS_AT_ONCE]
+        ranked = list(rank(question))[:AT_MOST]
+        for start in range(0, len(ranked), AT_ONCE):
+            batch = ranked[start : start + AT_ONCE]
             yield Output("\n\n".join(batch), batch)
 
     return policy

@@ -31,10 +31,10 @@ from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
-SCORE_TOGETHER = 512  # requests
 INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
-ASK_TOGETHER, WRITE_TOGETHER = 256, 12  # questions asked at once, and prompts answered at once
+ASK_TOGETHER, WRITE_TOGETHER = 256, 6  # questions asked at once, and prompts answered at once
 WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
+SCORE_TOGETHER = 512  # requests
 
 
 def named(model: str) -> list[str]:
@@ -116,13 +116,14 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        dtype: Type of the weights; each type has a file of its own.
+        dtype: Type of the weights; each type has a file of its own. None is bfloat16 for `INSTRUCTED`, else float32.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str | None = None) -> None:
         self.name, self.chat = name, chat
+        dtype = dtype or ("bfloat16" if Path(name).name in INSTRUCTED else "float32")
         self._kept = _kept(name, dtype)
 
     @property
@@ -228,7 +229,7 @@ class KeptWriter:
             waiting = [self._prompts.get()]
             with suppress(queue.Empty):
                 while True:
-                    waiting.append(self._prompts.get(timeout=0.1))
+                    waiting.append(self._prompts.get(timeout=1))
             waiting.sort(key=lambda one: one[1])  # prompts that begin alike share what is read
             groups = [waiting[i : i + WRITE_TOGETHER] for i in range(0, len(waiting), WRITE_TOGETHER)]
             with ThreadPoolExecutor(WRITERS) as threads:
@@ -408,6 +409,8 @@ def _pack(model: Any) -> None:
                     weight = reorder(module.weight.detach(), 128)
                 module.forward = partial(_multiply, multiply, weight, module.bias)
                 module.weight = None
+    embedding = model.get_input_embeddings()
+    embedding.weight.data = embedding.weight.data.clone()  # the file is then no longer needed in memory
 
 
 def _multiply(multiply: Any, weight: Any, bias: Any, values: Any) -> Any:
@@ -444,6 +447,7 @@ class KeptReader:
         if new:
             with _LOADING:
                 tokenizer, model = _model(folder_of(self.name))
+            self._file.parent.mkdir(exist_ok=True)
             rows = {key: _read(tokenizer, model, *prompt) for key, prompt in new.items()}
             with self._lock, _Replacing(self._file) as place, place.open("wb") as opened:
                 self._rows |= rows

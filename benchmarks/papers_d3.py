@@ -12,7 +12,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from statistics import mean
 from typing import Any
 
@@ -23,7 +23,7 @@ from rich.table import Table
 from drillrank import D3
 from drillrank.drilldown.answering import ANSWER_PROMPT, answer
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import DrillrankWarning
+from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.evaluation.metrics import answer_f1, answer_match, evidence_f1
 from drillrank.passages import Passage
 from drillrank.views import summaries
@@ -43,7 +43,8 @@ PAPER = {
     "paragraph": "32.02 / 8519 / 47.2 / 47.92",
     "map-reduce": "12.84 / 12730 / 48.2 / 39.26",
 }
-STEPS = (*PAPER, "summaries", "names", "sizes")
+STEPS = ("plan", *PAPER, "likelihood", "oracle", "gold", "summaries", "names", "sizes")
+READ_SPEED, WRITE_SPEED = 250, 1  # tokens and short answers per second, on two idle cores
 CHUNKS = (1000, 2000, 3500)
 TYPES = ("extractive", "abstractive", "boolean", "unanswerable")
 SUMMARY_PROMPT = "Summarize the following text in one or two sentences.\n\n{text}"
@@ -147,66 +148,127 @@ def gold_passages(read: Sequence[Paper]) -> list[list[Passage]]:
 
 
 def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join(STEPS)) -> None:
-    """Print the tables of the first of the models.
+    """Print the tables of the first of the models. Rows that need an answer that is not kept ask the model.
 
     Args:
         model: Directory of a model.
         questions: Number of questions.
-        steps: Strategies and tables, in this order, separated by commas. The model is asked for what is not kept.
+        steps: Rows, separated by commas: `"plan"` prints what each strategy costs, from an oracle's choices. Strategies
+            of `PAPER`; `"summaries"`, base with the model's summaries; `"names"`, base with UUIDs for headings (table
+            4); `"sizes"`, chunks of several sizes (figure 4); `"likelihood"`, `"oracle"` and `"gold"`, to compare with.
     """
-    name, chosen = named(model)[0], steps.split(",")
     warnings.simplefilter("ignore", DrillrankWarning)  # unusable answers are counted
-    d3 = D3(settings=paper_settings())
-    load: Callable[..., list[Paper]] = partial(
-        papers, "qasper", d3, questions or QUESTIONS, seed=SEED, with_unanswerable=True
-    )
-    read = load()
-    console = Console(width=200)
-    writer = KeptWriter(name, CHOICE_TOKENS)
-    types = [set(question.types) for _, question in asked_questions(read)]
-    table = Table(
-        "paragraphs by", "paper: F1 / tokens / calls / answer F1", "F1, 95 %", "minus no LLM", "tokens", "calls",
-        "unusable", "answer EM", "F1", *TYPES,
-        title=f"D3, tables 1 and 3: {name}, {len(types)} questions of {len(read)} QASPER papers",
-    )  # fmt: skip
-    likelihood = measure(read, [d3.retrieve(q.text, paper.ready) for paper, q in asked_questions(read)])
+    report = Report(named(model)[0], questions or QUESTIONS)
+    report.table.title = f"D3, tables 1, 3 and 4, figure 4: {report.name}, {report.describe()}"
+    for step in steps.split(","):
+        report.add_step(step)
+    Console(width=210).print(report.table)
 
-    def add_row(label: str, published: str, row: Row, by: str | None = name) -> None:
-        scores = answers(by, read, row.passages) if by else []
-        by_type = (
-            [f"{mean(f1 for (_, f1), of in zip(scores, types, strict=True) if kind in of):.3f}" for kind in TYPES]
-            if scores
-            else []
+
+class Report:
+    """Rows about the same questions.
+
+    Args:
+        name: Directory of a model.
+        n_questions: Number of questions.
+    """
+
+    def __init__(self, name: str, n_questions: int) -> None:
+        self.name, self.writer = name, KeptWriter(name, CHOICE_TOKENS)
+        self._d3 = D3(settings=paper_settings())
+        self._load: Callable[..., list[Paper]] = partial(
+            papers, "qasper", self._d3, n_questions, seed=SEED, with_unanswerable=True
         )
-        table.add_row(
-            label, published, interval(row.f1), interval(np.subtract(row.f1, likelihood.f1)),
-            f"{mean(row.tokens):,.0f}", f"{mean(row.calls):.1f}", f"{mean(row.unusable):.2f}",
-            *(f"{mean(values):.3f}" for values in zip(*scores, strict=True)), *by_type,
+        self.read = self._load()
+        self.types = [set(question.types) for _, question in asked_questions(self.read)]
+        self.table = Table(
+            "paragraphs by", "paper: F1 / tokens / calls / answer F1", "F1, 95 %", "minus no LLM, 95 %", "tokens",
+            "calls", "unusable", "answer EM", "answer F1", *TYPES,
         )  # fmt: skip
-        console.print(table)
 
-    for strategy in PAPER:
-        if strategy in chosen:
-            add_row(strategy, PAPER[strategy], drill(writer, read, paragraphs=strategy, max_prompt_tokens=3500))
-    add_row("likelihood, no LLM", "", likelihood)
-    oracle = [
-        D3(Oracle(paper.ready, question.gold), settings=paper_settings()).retrieve(question.text, paper.ready)
-        for paper, question in asked_questions(read)
-    ]
-    add_row("base, by an oracle", "", measure(read, oracle), None)
-    gold = gold_passages(read)
-    add_row(
-        "gold evidence",
-        "",
-        Row(
-            [1.0] * len(gold),
-            [0] * len(gold),
-            [0] * len(gold),
-            [[p.id for p in of] for of in gold],
-            gold,
-            [False] * len(gold),
-        ),
-    )
+    def describe(self) -> str:
+        """Return how many questions of which types there are."""
+        counts = ", ".join(f"{sum(kind in of for of in self.types)} {kind}" for kind in TYPES)
+        return f"{len(self.types)} questions of {len(self.read)} QASPER papers ({counts})"
+
+    @cached_property
+    def likelihood(self) -> Row:
+        """The evidence without an LLM."""
+        return self._ask(lambda _: self._d3)
+
+    def add_step(self, step: str) -> None:
+        """Add the rows of a step. A row says so if an answer is not kept and the model is not there to be asked.
+
+        Raises:
+            InvalidInput: There is no such step.
+        """
+        if step not in STEPS:
+            raise InvalidInput(f"steps must be of {', '.join(STEPS)}, got {step!r:.100}.")
+        try:
+            self._add_rows(step)
+        except (InvalidInput, LLMFailure) as missing:
+            self.table.add_row(step, f"not complete: {missing}")
+
+    def _add_rows(self, step: str) -> None:
+        drill_with = partial(drill, self.writer, self.read)
+        if step == "plan":
+            self._add_plan()
+        elif step in PAPER:
+            self._add(step, PAPER[step], drill_with(paragraphs=step, max_prompt_tokens=CHUNKS[-1]))
+        elif step == "summaries":
+            summarizer = WrittenSummaries(KeptWriter(self.name, SUMMARY_TOKENS))
+            self._add("base, the model's summaries", PAPER["base"], drill_with(summarizer=summarizer))
+        elif step == "names":
+            bare = drill(self.writer, self._load(change=without_names))
+            self._add("base, UUIDs for headings", "43.11 (headings: 49.92)", bare)
+        elif step == "sizes":
+            for size in CHUNKS:
+                row = drill_with(paragraphs="chunk", max_prompt_tokens=size)
+                self._add(f"chunk, {size} tokens", "", row, answered=False)
+        elif step == "likelihood":
+            self._add("likelihood, no LLM", "", self.likelihood)
+        elif step == "oracle":
+            self._add("base, by an oracle", "", self._by_oracle("base"), answered=False)
+        else:
+            gold = gold_passages(self.read)
+            none = [0] * len(gold)
+            ids = [[passage.id for passage in of] for of in gold]
+            self._add("gold evidence", "57.99", Row([1.0] * len(gold), none, none, ids, gold, [False] * len(gold)))
+
+    def _add(self, label: str, published: str, row: Row, *, answered: bool = True) -> None:
+        cells: list[str] = []
+        if answered and (scores := self._answer(row)):
+            cells = [f"{mean(values):.3f}" for values in zip(*scores, strict=True)]
+            for kind in TYPES:
+                of_kind = [f1 for (_, f1), of in zip(scores, self.types, strict=True) if kind in of]
+                cells.append(f"{mean(of_kind):.3f}" if of_kind else "")
+        self.table.add_row(
+            label, published, interval(row.f1), interval(np.subtract(row.f1, self.likelihood.f1)),
+            f"{mean(row.tokens):,.0f}", f"{mean(row.calls):.1f}", f"{mean(row.unusable):.2f}", *cells,
+        )  # fmt: skip
+
+    def _answer(self, row: Row) -> list[tuple[float, float]]:
+        """Return exact match and F1 of each answer; nothing if an answer is not kept and the model is not there."""
+        try:
+            return answers(self.name, self.read, row.passages)
+        except (InvalidInput, LLMFailure):
+            return []
+
+    def _add_plan(self) -> None:
+        for strategy in PAPER:
+            row = self._by_oracle(strategy)
+            seconds = sum(row.tokens) / READ_SPEED + sum(row.calls) / WRITE_SPEED
+            self.table.add_row(
+                strategy, f"plan: {seconds / 60:.0f} minutes or less", *[""] * 2, f"{mean(row.tokens):,.0f}"
+            )
+
+    def _by_oracle(self, strategy: str) -> Row:
+        settings = paper_settings(paragraphs=strategy, max_prompt_tokens=CHUNKS[-1])
+        return self._ask(lambda question: D3(Oracle(question[0].ready, question[1].gold), settings=settings))
+
+    def _ask(self, make: Callable[[tuple[Paper, Question]], D3]) -> Row:
+        asked = asked_questions(self.read)
+        return measure(self.read, [make(pair).retrieve(pair[1].text, pair[0].ready) for pair in asked])
 
 
 def interval(values: Sequence[float] | np.ndarray) -> str:

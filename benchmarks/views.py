@@ -12,7 +12,7 @@ tokens: without a GPU that takes about an hour, and `--questions 100` a tenth of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -180,10 +180,11 @@ def equal_tokens(recalls: np.ndarray, tokens: np.ndarray) -> list[float]:
     return [float(np.interp(budget, [0, *tokens.mean(axis=1)], [0, *recalls.mean(axis=1)])) for budget in BUDGETS]
 
 
-def chunking_errors(papers: Sequence[Paper]) -> None:
+def chunking_errors(papers: Sequence[Paper], others: Mapping[str, Arrangement] | None = None) -> None:
     """Evidence paragraphs that no chunk holds whole, although they are no longer than the limit."""
     plain = ("fixed 100", "fixed 200", "fixed 300", "content-aware FLC 270", "sections", SECTIONS, "paragraphs")
     kinds: dict[str, tuple[Arrangement, int | None]] = {name: (ARRANGEMENTS[name], None) for name in plain}
+    kinds |= {name: (arrangement, None) for name, arrangement in (others or {}).items()}
     for limit in (270, 500):
         kinds[f"sections up to {limit} tokens"] = (ours(Chunker("section", limit, None)), limit)
     table = Table("chunks", "evidence paragraphs", "cut", "share", "papers with one", title="Chunking error")

@@ -179,7 +179,8 @@ class BRMGRRetriever(QueryRetriever):
         prior: Prior from the scores of the retrieved nodes, as for `UPRRerank`.
         guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
         preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`, and merges all of 10 retrieved and 10
-            generated passages.
+            generated passages. The LLM samples them with one prompt at a temperature of 0.95, if it has a field
+            `temperature`. Otherwise it answers ten prompts, with a `DrillrankWarning`.
         explain: True explains the results.
         settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
@@ -221,7 +222,8 @@ class BRMGRRetriever(QueryRetriever):
         check_source(self, self.source)
         self._counts = count_merged(self.top_n, self.n_generated, self.preset)
         NodeFilter(self.filters)  # says now what is wrong with them
-        self._writes = FrameworkLLM(self.llm, "write a passage")
+        self._temperature = self._settings.sampling_temperature(self.preset)
+        self._writes = FrameworkLLM(self.llm, "write a passage", self._temperature)
         if self.prior == "cosine":
             _check_cosines(self.source)
         names = ("model", "prior", "guard", "preset", "explain", "settings", "callback_manager")
@@ -238,8 +240,9 @@ class BRMGRRetriever(QueryRetriever):
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
         counts = self._counts
+        prompts = self._settings.choose_prompts(self._temperature, self._writes.takes_temperature)
         chunks, passages = yield from retrieve_and_generate(
-            self._settings, query, counts.n_generated, store, counts.n_retrieved
+            self._settings, query, counts.n_generated, prompts, store, counts.n_retrieved
         )
         retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
         generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -51,20 +52,18 @@ class SupportEvaluator(BaseEvaluator):
     def _update_prompts(self, prompts_dict: dict[str, Any]) -> None:
         """Ignore prompts: the evaluator has none."""
 
-    async def aevaluate(
+    def evaluate(
         self,
         query: str | None = None,
         response: str | None = None,
         contexts: Sequence[str] | None = None,
-        sleep_time_in_seconds: int = 0,
         **kwargs: Any,  # the framework passes arguments of other evaluators
     ) -> EvaluationResult:
         """Check the sentences of a response. The query is not read."""
         if response is None or contexts is None:
             missing = "response" if response is None else "contexts"
             raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
-        await asyncio.sleep(sleep_time_in_seconds)
-        judgments = await self._model.run_in_worker(self._check, response, list(contexts))
+        judgments = check_support(response, list(contexts), self._model, embed=self._embed)
         failed = [item for item in judgments if not item.supported]
         texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
         return EvaluationResult(
@@ -76,5 +75,14 @@ class SupportEvaluator(BaseEvaluator):
             feedback=f"Not supported: {' / '.join(texts)}" if texts else "Every sentence is supported.",
         )
 
-    def _check(self, response: str, contexts: list[str]) -> list[Any]:
-        return check_support(response, contexts, self._model, embed=self._embed)
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        sleep_time_in_seconds: int = 0,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """Run `evaluate` without blocking the event loop."""
+        await asyncio.sleep(sleep_time_in_seconds)
+        return await self._model.run_in_worker(partial(self.evaluate, query, response, contexts, **kwargs))

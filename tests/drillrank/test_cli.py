@@ -312,3 +312,30 @@ def test_a_report_whose_file_cannot_be_written_in_the_end_leaves_the_tables(town
     told = capsys.readouterr()
     assert "AllR@1" in told.out
     assert "cannot be written" in " ".join(told.err.split())
+
+
+def test_check_marks_each_sentence_with_its_place_and_fails_if_one_is_not_supported(manual, capsys):
+    claims = "The warranty covers the heater for two years. The warranty covers the heater for three years."
+    assert main(["check", claims, "manual.md", "--embed", "none"]) == 1
+    out = capsys.readouterr().out
+    assert "Supported: The warranty covers the heater for two years." in out
+    assert "Not supported (compare: three): The warranty covers the heater for three years." in out
+    assert "manual.md:" in out
+    Path("answer.txt").write_text("Boil vinegar and water once a month.", encoding="utf-8")
+    assert main(["check", "answer.txt", "manual.md", "--embed", "none", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["supported"]
+    assert record["locations"][0]["file"] == "manual.md"
+    assert record["locations"][0]["lines"]
+
+
+def test_check_refuses_an_answer_without_a_sentence_and_missing_files(manual, capsys):
+    assert main(["check", "...", "manual.md"]) == 2
+    assert "An answer must have 1 to" in capsys.readouterr().err
+    assert main(["check", "A claim.", "missing.md"]) == 2
+    assert main(["check", "A claim."]) == 2
+
+
+def test_ask_writes_the_gap_as_json(manual, capsys):
+    assert main(["ask", "manual.md", "Which shop repairs the heater?", "--embed", "none", "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["gap"].startswith("shop repairs")

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.lines import LineNumbers
@@ -176,10 +178,10 @@ def _precompute(d3: D3, corpus: FileCorpus, questions: Sequence[str]) -> None:
 
     passages, ranker = corpus.ask(d3, list_passages), UPR(d3.language_model)
     estimate = ranker.estimate_precompute(passages)
-    size = f"{count_of(len(passages), 'passage')} with {estimate.n_bytes / 1e6:,.0f} MB"
+    size = f"{count_of(len(passages), 'passage')} of {decimal(estimate.n_bytes)}"
     if not estimate.fits:
         raise InvalidInput(
-            f"--precompute would keep {size}, got room for {estimate.max_bytes / 1e6:,.0f} MB. Raise --prefix-cache, "
+            f"--precompute would keep {size}, got room for {decimal(estimate.max_bytes)}. Raise --prefix-cache, "
             "or ask fewer questions at once."
         )
     print_problem("dim", f"Computing {size}, in about {estimate.seconds:,.0f} s.")

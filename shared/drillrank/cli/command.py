@@ -148,7 +148,7 @@ _comparison_options = _options(
 @click.option(
     "--answer-prompt",
     metavar="FILE",
-    help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+    help="Prompt of --answer, in place of the built-in one: a text with {contents} and {question}.",
 )
 @click.option(
     "--precompute",
@@ -278,7 +278,7 @@ def doctor() -> None:
 def mcp(folders: tuple[str, ...], **options: Any) -> None:
     """Let agents ask about folders (MCP).
 
-    A server of the Model Context Protocol with the tools ask, outline and read, on standard input and output.
+    A server of the Model Context Protocol with the tools ask, check, outline and read, on standard input and output.
     `drillrank install-agent` adds it to the agents on this machine.
     """
     from drillrank.cli.mcp import serve

@@ -81,17 +81,10 @@ def run_tune(
     _, specification = _parse_component(component)
     if preset:
         specification = _with_preset(specification, preset)
-    grid = {}
-    for candidates in tried:
-        name, _, values = candidates.partition("=")
-        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {candidates[:50]!r}")
     check_target(out)
     if Path(out).exists():
         read_settings_file(out)  # raises if it is another kind of file, which must not be overwritten
-    if write_instructions:
-        from drillrank.rerank.tuning import generate_instructions
-
-        grid["instructions"] = generate_instructions(write_instructions, n_instructions)
+    grid = _read_grid(tried, write_instructions, n_instructions)
     try:
         with terminal.progress("questions and settings") as on_progress:
             tuning = tune(component=specification, grid=grid, on_progress=on_progress, **_as_arguments(options))
@@ -130,6 +123,23 @@ def _run_calibration(component: str, share: float, out: str, as_json: bool, opti
             f"passages with a score of at most {coverage.margin:.4g} below the best one. "
             f'Use it as top_n=Coverage.load("{escape(out)}").'
         )
+
+
+def _read_grid(tried: Sequence[str], write_instructions: str | None, n_instructions: int) -> dict[str, Any]:
+    """Return the candidates of each setting: those of the user, and instructions that a T5 writes.
+
+    Raises:
+        InvalidInput: The candidates are not JSON, or the model writes no instructions.
+    """
+    grid = {}
+    for candidates in tried:
+        name, _, values = candidates.partition("=")
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {candidates[:50]!r}")
+    if write_instructions:
+        from drillrank.rerank.tuning import generate_instructions
+
+        grid["instructions"] = generate_instructions(write_instructions, n_instructions)
+    return grid
 
 
 def _as_arguments(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 import os
 import secrets
@@ -90,7 +91,8 @@ def make_server(tools: FolderTools, url: str = "", token: str = "") -> Any:
     )
     lock = Lock()
     for tool in (tools.ask, tools.check, tools.outline, tools.read):
-        server.add_tool(_wrap_tool(tool, lock), annotations=annotations, structured_output=False)
+        options = {"description": inspect.getdoc(tool), "annotations": annotations, "structured_output": False}
+        server.add_tool(_wrap_tool(tool, lock), **options)
     return server
 
 

@@ -16,12 +16,13 @@ from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.encoders import Encoder, default_encoder
 from drillrank.likelihood.load import split_sum
+from drillrank.likelihood.prefix_files import parse_bytes
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 
 DEFAULT_TOP_N = 5
 """Number of passages for a question if the user gives none."""
-_PREFIX_MEMORY, _PREFIX_DISK = "1 GB", "2 GB"
+_PREFIX_MEMORY, _PREFIX_DISK = 10**9, "2 GB"
 _NO_ENCODER = "none"  # value of --embed
 _RETRIES = 2  # requests to the LLM's server after a failure; the user waits meanwhile
 
@@ -87,7 +88,8 @@ class FinderOptions:
         """Return the model of the options, or None."""
         options: dict[str, Any] = {} if self.language is None else {"language": self.language}
         if cache is not None and any(name.startswith("hf:") for _, name in split_sum(self.model or "unigram")):
-            options |= {"prefix_cache": _PREFIX_MEMORY, "prefix_cache_disk": self.prefix_cache or _PREFIX_DISK}
+            n_bytes = parse_bytes("--prefix-cache", self.prefix_cache or _PREFIX_DISK)
+            options |= {"prefix_cache": min(n_bytes, _PREFIX_MEMORY), "prefix_cache_disk": n_bytes}
             try:
                 make_private_folder(cache)
                 options["prefix_cache_dir"] = str(cache / "prefixes")

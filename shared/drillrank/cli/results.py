@@ -202,9 +202,9 @@ class CheckedSentence:
         judgment = self.judgment
         record = {"sentence": judgment.sentence, "supported": judgment.supported, "support": round(judgment.support, 4)}
         doubts = {"doubts": judgment.doubts} if judgment.doubts else {}
-        places = [item.to_json() for item in self.evidence]
+        records = [item.to_json() for item in self.evidence]
         named = ("file", "pages", "lines", "span", "section")
-        locations = [{name: place[name] for name in named if name in place} for place in places]
+        locations = [{name: one[name] for name in named if name in one} for one in records]
         return {**record, **doubts, "locations": locations}
 
 

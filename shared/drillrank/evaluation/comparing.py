@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -56,9 +56,9 @@ def compare(
         questions: A `.jsonl` or `.csv` file or mappings: `question`, at least one of `gold` (ids of passages), `spans`
             (texts that are evidence) and `answers`, and optionally `id`, `candidates`, their `scores`, `document` (the
             only document to search) and `type`. `drillrank.evaluation.datasets` reads those of public datasets.
-        components: Components by name in the report: one of ours by name, a dotted path, a mapping with `component` and
-            settings, or an object (see `drillrank.evaluation.systems.build_system`). A list of names or paths works,
-            too.
+        components: Components by name in the report: a drillrank component by name, a dotted path, a mapping with
+            `component` and settings, or an object (see `drillrank.evaluation.systems.build_system`). A list of names
+            or paths works, too.
         corpus: Files, folders, or passages. None if the questions have candidates, or if `first_stage` finds them.
         first_stage: A retriever of a framework, a dotted path to one, or a function from a question to passages. None
             is BM25 over the corpus.
@@ -161,14 +161,6 @@ def _measure(
             else OracleRecall.of(own_ranks, own_ranks)
         )
 
-    def explain_again(result: QuestionResult, question: Question) -> Explanations:
-        [system] = (system for system in everyone if system.name == result.component)
-        task = Task(question.text, *run.candidates[question.id], question.document)
-        again, explanations = system.ask(task, experiment.corpus.within(question.document), N_SHOWN)
-        if result.ids[:N_SHOWN] != [passage.id for passage in again.passages[:N_SHOWN]]:
-            raise InvalidInput("asked again, it ranks differently: it has changed, or its results vary by chance")
-        return explanations
-
     return Comparison(
         questions=tuple(experiment.questions),
         evidence=experiment.labels_by_id,
@@ -183,8 +175,24 @@ def _measure(
         problems=tuple(run.problems),
         advice=(),
         passages={question.id: question.known_passages(experiment.corpus) for question in experiment.questions},
-        explain=None if run.is_interrupted else explain_again,
+        explain=None if run.is_interrupted else _explain_with(experiment, everyone, run),
     )
+
+
+def _explain_with(
+    experiment: Experiment, systems: Sequence[System], run: ExperimentResults
+) -> Callable[[QuestionResult, Question], Explanations]:
+    """Return a function that asks a system again for explanations of a result."""
+
+    def explain_again(result: QuestionResult, question: Question) -> Explanations:
+        [system] = (system for system in systems if system.name == result.component)
+        task = Task(question.text, *run.candidates[question.id], question.document)
+        again, explanations = system.ask(task, experiment.corpus.within(question.document), N_SHOWN)
+        if result.ids[:N_SHOWN] != [passage.id for passage in again.passages[:N_SHOWN]]:
+            raise InvalidInput("asked again, it ranks differently: it has changed, or its results vary by chance")
+        return explanations
+
+    return explain_again
 
 
 def _compare_pairs(values: Mapping[str, Mapping[str, Floats]], names: Sequence[str], baselines: set[str]) -> list[Pair]:

@@ -289,7 +289,7 @@ def _add_context(corpus: EvaluationCorpus, context: Sequence[Any], row_name: str
         text = " ".join(" ".join(sentences).split())
         if not text:
             continue
-        passage = Passage(text, id=title, title=title)
+        passage = Passage(text, id=title or stable_uuid(title, text), title=title)
         if corpus.passages.get(passage.id, passage) != passage:  # another text with this title
             passage = replace(passage, id=stable_uuid(title, text))
         corpus.add(passage, row_name)

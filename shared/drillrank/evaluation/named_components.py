@@ -20,8 +20,9 @@ from drillrank.evaluation.settings_file import (
     settings_in_file,
 )
 from drillrank.generation import generated_passages
+from drillrank.generation.passages import GENREAD_PROMPTS, SAMPLING_TEMPERATURE
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.likelihood.chat import load_llm
+from drillrank.likelihood.chat import ServedLLM, load_llm
 from drillrank.llm import LLM, run
 from drillrank.multihop.link_names import named_links
 from drillrank.multihop.search import PathSearch
@@ -67,11 +68,15 @@ class GeneratingRanker:
         brmgr: The ranker.
         llm: LLM that generates passages.
         n_generated: Number of passages to generate for a question.
+        prompts: Templates for these passages.
+        n_retrieved: Number of candidates to rank; None for all.
     """
 
     brmgr: BRMGR
     llm: LLM
     n_generated: int
+    prompts: Sequence[str]
+    n_retrieved: int | None
 
     @property
     def prior(self) -> str | None:
@@ -80,8 +85,9 @@ class GeneratingRanker:
 
     def rank(self, query: str, passages: Sequence[Passage], scores: Any = None) -> Ranking[Passage]:
         """Rank retrieved passages together with generated ones."""
-        generated = run(generated_passages(query, self.n_generated), self.llm)
-        return self.brmgr.rank(query, passages, generated, scores=scores)
+        generated = run(generated_passages(query, self.n_generated, self.prompts), self.llm)
+        n = self.n_retrieved
+        return self.brmgr.rank(query, passages[:n], generated, scores=None if scores is None else scores[:n])
 
 
 def resolve_settings(specification: Any) -> dict[str, Any]:
@@ -202,8 +208,12 @@ def _build_brmgr(model: LanguageModel, settings: dict[str, Any]) -> GeneratingRa
     llm = load_llm(settings.pop("llm", None))
     if llm is None:
         raise InvalidInput('BRMGR needs an LLM that generates passages: {"component": "BRMGR", "llm": "http://..."}.')
-    n_generated = settings.pop("n_generated", _GENERATED if settings.get("preset") is None else _PAPER_PASSAGES)
-    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated)
+    default = None if settings.get("preset") is None else _PAPER_PASSAGES
+    n_generated = settings.pop("n_generated", default or _GENERATED)
+    prompts = GENREAD_PROMPTS
+    if default is not None and isinstance(llm, ServedLLM):  # the paper's passages are samples of one prompt
+        llm, prompts = llm.with_temperature(SAMPLING_TEMPERATURE), GENREAD_PROMPTS[:1]
+    return GeneratingRanker(BRMGR(model, **keyword_arguments(BRMGR, settings)), llm, n_generated, prompts, default)
 
 
 def load_model(kind: str, settings: Mapping[str, Any], corpus: EvaluationCorpus, *, is_fitted: bool) -> LanguageModel:

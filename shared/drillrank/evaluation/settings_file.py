@@ -30,7 +30,7 @@ FORMAT = "drillrank-settings-1"
 
 _HARMLESS_OPTIONS = {"mu", "device", "dtype", "batch_tokens", "max_length", "chat"}
 # Kinds of models and tokenizers that are loaded from a folder or downloaded from a server.
-_LOADED = re.compile(r"\s*(?:tiktoken|hf|st|m2v|gguf|onnx|fastembed|unigram|https?):", re.IGNORECASE)
+_LOADED = re.compile(r"\s*(?:tiktoken|hf|st|m2v|ce|gguf|onnx|fastembed|unigram|https?):", re.IGNORECASE)
 _MODEL_KEYS = ("model", "model_options")
 _OBJECTS = ("model", "llm", "embed", "passages", "links", "first_stage", "demonstrations", "summarizer", "writer")
 

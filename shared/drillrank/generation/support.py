@@ -14,15 +14,17 @@ window) - log p(w), is ln(1 + (n + 1) / (n_w + 1/2)) in a window that contains i
 another. Stop words count in o alone.
 
 A number or name does not fit if no window has it, or if another window explains the words near it much better than each
-window with it. Negations do not fit if only one of the sentence and its best window has one or, for sentences that are
+window with it. In a second passage, it may fit to the words that the best window lacks.
+Negations do not fit if only one of the sentence and its best window has one or, for sentences that are
 nearly copies, if their numbers differ.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -49,6 +51,7 @@ MAX_TERMS = 400  # of a sentence
 CONTEXT_WORDS = 4.0  # distance at which a word counts 1/e as context of a number or name
 MAX_DISTANCE = 12  # words farther away do not count
 LEAST_FIT = 0.8  # share of the best explanation of the words near a number or name that a window with it must reach
+LEAST_NEAR = 0.1  # share of the words near a number that its own sentence must explain
 LEAST_ADDED = 0.1  # share of a sentence that a second passage must add
 NEARLY_COPY = 0.6  # e from which the number of negations counts, not only if there is one
 _NEGATION_REACH = 3  # words after a negation in a window, two before it, of which one must be in the sentence
@@ -59,6 +62,7 @@ _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine"
 _DIGITS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, start=2)}
 _MAX_CACHED_LENGTH = 50  # characters of a word
 _WITHOUT_NAMES = {"german"}  # every noun has a capital
+_CITATION = re.compile(r"\s?\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
 _QUERY = "What do the passages say?"
 
 
@@ -178,6 +182,7 @@ class _Window:
     passage_index: int
     terms: tuple[str, ...]
     vocabulary: frozenset[str]
+    is_sentence: bool
 
 
 class SupportEvidence:
@@ -222,12 +227,13 @@ class SupportEvidence:
             self._word_pairs.update(pairwise(sentence_terms))
             for window_terms in (sentence_terms, previous_terms + sentence_terms)[: 2 if previous_terms else 1]:
                 vocabulary = frozenset((*title_terms, *window_terms))
-                self._windows.append(_Window(passage_index, window_terms, vocabulary))
+                self._windows.append(_Window(passage_index, window_terms, vocabulary, window_terms is sentence_terms))
             previous_terms = sentence_terms
             yield passage.text[start:end]
 
     def compute_features(self, sentence: str) -> SupportFeatures:
         """Compute the features of a sentence."""
+        sentence = _CITATION.sub("", sentence)
         tokens = _read_tokens(sentence, self._language)[:MAX_TERMS]
         information_by_term = {token.term: self._information(token.term) for token in tokens}
         information_by_term = {term: value for term, value in information_by_term.items() if value}
@@ -240,7 +246,7 @@ class SupportEvidence:
         share = explained / total if total else 1.0
         pairs = list(pairwise(token.term for token in tokens))
         order = sum(pair in self._word_pairs for pair in pairs) / len(pairs) if pairs else share
-        doubts = self._find_misfits(tokens, information_by_term)
+        doubts = self._find_misfits(tokens, information_by_term, windows[0].vocabulary if windows else frozenset())
         if windows and _differ_in_negations(tokens, windows[0], information_by_term, share):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
@@ -254,7 +260,7 @@ class SupportEvidence:
             return 0.0
         return math.log1p((len(self._windows) + 1) / (len(self._windows_by_term.get(term, ())) + 0.5))
 
-    def _find_best_windows(self, information_by_term: dict[str, float]) -> tuple[int | None, int | None]:
+    def _find_best_windows(self, information_by_term: Mapping[str, float]) -> tuple[int | None, int | None]:
         """Return the index of the window that explains most, and of the one that adds most, or None."""
         explained = self._explain(information_by_term.items())
         if not explained:
@@ -276,12 +282,20 @@ class SupportEvidence:
                 explained[index] += weight
         return explained
 
-    def _find_misfits(self, tokens: Sequence[_Token], information_by_term: dict[str, float]) -> tuple[str, ...]:
-        """Return the numbers and names that do not fit."""
+    def _find_misfits(
+        self, tokens: Sequence[_Token], information_by_term: Mapping[str, float], vocabulary: frozenset[str]
+    ) -> tuple[str, ...]:
+        """Return the numbers and names that do not fit.
+
+        Args:
+            tokens: Words of the sentence.
+            information_by_term: Information of its content words.
+            vocabulary: Terms of its best window. A fact of another one fits there if it fits to the rest of the words.
+        """
         misfits: dict[str, None] = {}
+        facts = {token.term for token in tokens if token.is_number or token.is_name or token.term in self._names}
         for index, token in enumerate(tokens):
-            is_fact = token.is_number or token.is_name or token.term in self._names
-            if not is_fact or token.term not in information_by_term:
+            if token.term not in facts or token.term not in information_by_term:
                 continue
             weight_by_term: dict[str, float] = defaultdict(float)
             first = max(index - MAX_DISTANCE, 0)
@@ -289,11 +303,26 @@ class SupportEvidence:
                 if other.term != token.term:
                     nearness = math.exp(-abs(other_index - index) / CONTEXT_WORDS)
                     weight_by_term[other.term] += nearness * information_by_term.get(other.term, 0.0)
-            explained = self._explain(weight_by_term.items())
-            with_fact = [explained.get(window, 0.0) for window in self._windows_by_term.get(token.term, ())]
-            if not with_fact or max(with_fact) < LEAST_FIT * max(explained.values(), default=0.0):
+            rest = {
+                term: weight for term, weight in weight_by_term.items() if weight and term not in vocabulary | facts
+            }
+            if not self._fits(token, weight_by_term) and not (self._explain(rest.items()) and self._fits(token, rest)):
                 misfits[token.form] = None
         return tuple(misfits)
+
+    def _fits(self, token: _Token, weight_by_term: Mapping[str, float]) -> bool:
+        """Return True if a window with a number or name explains the words near it about as well as any window.
+
+        A sentence with a number must explain some of these words itself: its neighbor may have another number.
+        """
+        explained = self._explain(weight_by_term.items())
+        indices = self._windows_by_term.get(token.term, [])
+        if token.is_number and any(weight_by_term.values()):
+            in_sentence = [explained.get(index, 0.0) for index in indices if self._windows[index].is_sentence]
+            if max(in_sentence, default=0.0) < LEAST_NEAR * sum(weight_by_term.values()):
+                return False
+        best_with_fact = max((explained.get(index, 0.0) for index in indices), default=0.0)
+        return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
     def _similarity(self, sentence: str) -> float:
         """Return the best cosine on the encoder's scale, from 0 to 1."""

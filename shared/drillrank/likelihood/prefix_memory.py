@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.int64]
 """Indices of rows of the block, one for each token: [n_tokens]."""
 
 _ALIGNMENT = 8  # bytes: that of checksums, and enough for each dtype
-_INDEX_BYTES = 24  # of a token: its row in the index and in the list of free rows
+INDEX_BYTES = 24  # of a token: its row in the index and in the list of free rows
 
 
 class Plane(NamedTuple):
@@ -87,7 +87,7 @@ class PrefixMemory:
 
     def __init__(self, n_bytes: int, layout: StateLayout, device: torch.device) -> None:
         self.layout = layout
-        self.n_rows = n_bytes // (layout.token_bytes + _INDEX_BYTES)
+        self.n_rows = n_bytes // (layout.token_bytes + INDEX_BYTES)
         if not self.n_rows:
             raise InvalidInput(f"prefix_cache={n_bytes} is less than the {layout.token_bytes} bytes of a token.")
         try:
