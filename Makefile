@@ -127,7 +127,7 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 	$(BIN)/python -m build --wheel --no-isolation --outdir $(WHEEL) .
 	$(PYTHON) -m venv $(WHEEL)/.venv
 	$(WHEEL)/.venv/bin/python tools/install.py "torch==2.13.0" "$$(echo $(WHEEL)/*.whl)[dev]"
-	cp -r benchmarks tests docs examples notebooks tools pyproject.toml mkdocs.yml Makefile *.md $(WHEEL)
+	cp -r benchmarks packages tests docs examples notebooks tools pyproject.toml mkdocs.yml Makefile *.md $(WHEEL)
 	cd $(WHEEL) && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal \
 		--ignore tests/test_imports.py --ignore tests/test_packaging.py \
 		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \

@@ -50,7 +50,7 @@ Ranker = Callable[[str], Iterable[str]]
 def main(data: str | None = None, model: str | None = None, vectors: str | None = None) -> None:
     """Print the share of questions answered within each number of characters."""
     folder = Path(data) if data else data_folder() / "folders"
-    questions = [one for one in json.loads((folder / "questions.json").read_text()) if one["kind"] != "absent"]
+    questions = read_questions(folder)
     documents = _read_folder(folder)
     encoders = _load_encoders(model, vectors)
     ends = {
@@ -88,6 +88,11 @@ def _keep_vectors(embed: Embed, folder: Path | None) -> Embed:
         return vectors.of(texts)
 
     return embed_once
+
+
+def read_questions(folder: Path) -> list[dict[str, Any]]:
+    """Read the questions that have an answer in the folder."""
+    return [one for one in json.loads((folder / "questions.json").read_text()) if one["kind"] != "absent"]
 
 
 def _read_folder(folder: Path) -> dict[str, Document]:

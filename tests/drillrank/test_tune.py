@@ -251,7 +251,7 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
     write_rows("asked.jsonl", first_stage_knows(30))
     said = told(0, "tune", "asked.jsonl", "--try", "prior_weight=[8]", "--measure", "RR", "--results", "r.jsonl")
     assert "helps UPR: RR +" in said
-    assert "settings.json holds the settings of UPR." in said
+    assert "settings.json contains the settings of UPR." in said
     found = json.loads(told(0, "compare", "asked.jsonl", "--settings", "settings.json", "--measure", "RR", "--json"))
     assert found["components"]["UPR"]["means"]["RR"] == 1.0
     Path("manual.md").write_text(MANUAL)

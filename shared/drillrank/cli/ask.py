@@ -69,17 +69,13 @@ def run_ask(
     finder = FinderOptions(**options)
     if with_answer and finder.llm is None:
         raise InvalidInput("--answer needs an LLM: give --llm http://host:port/v1#model.")
-    prompt = CITED_ANSWER_PROMPT if answer_prompt is None else read_named_document(answer_prompt, " of the prompt").text
-    check_placeholders(prompt, "contents", "question")
+    prompt = _read_answer_prompt(answer_prompt)
     files, all_questions = _split_words(words, questions)
     size = EvidenceSize(top_n, max_tokens)
     cache = None if no_cache else cache_folder()
     d3 = finder.build(cache)
-    if precompute and not _has_prefix_cache(d3.language_model):
-        raise InvalidInput(
-            f"--precompute needs a Hugging Face model and the cache, got {d3.language_model.spec!r:.200}. Give --model "
-            "unigram+hf:DIR without --no-cache."
-        )
+    if precompute:
+        _check_prefix_cache(d3.language_model)
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
         UPR(d3.language_model).rank(_PROBE, [Passage(_PROBE)])
     listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
@@ -90,15 +86,30 @@ def run_ask(
     for question in all_questions:
         result = ask_files(d3, corpus, question, size, explain=explain)
         if with_answer:
-            llm_answer = _answer_from_evidence(d3, result, prompt)
-            checked = match_evidence(d3, llm_answer.text, result.evidence)
-            result = replace(result, answer=llm_answer, checked=tuple(checked))
+            result = _add_answer(d3, result, prompt)
         is_success = is_success or result.is_success
-        if as_json:
-            print_json(result.to_json())
-        else:
-            print_evidence(result)
+        _print_result(result, as_json)
     return is_success
+
+
+def _print_result(result: QuestionEvidence, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_evidence(result)
+
+
+def _read_answer_prompt(file: str | None) -> str:
+    """Return the prompt in a file, ours for None.
+
+    Raises:
+        InvalidInput: The file cannot be read, or its text lacks a placeholder.
+    """
+    if file is None:
+        return CITED_ANSWER_PROMPT
+    prompt = read_named_document(file, " of the prompt").text
+    check_placeholders(prompt, "contents", "question")
+    return prompt
 
 
 def _split_words(words: Sequence[str], questions_file: str | None) -> tuple[list[str], list[str]]:
@@ -157,6 +168,14 @@ def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pat
         if len(skipped) > _N_NAMED:
             print_problem("yellow", f"and {len(skipped) - _N_NAMED:,} more.")
     return corpus
+
+
+def _check_prefix_cache(language_model: LanguageModel) -> None:
+    if not _has_prefix_cache(language_model):
+        raise InvalidInput(
+            f"--precompute needs a Hugging Face model and the cache, got {language_model.spec!r:.200}. Give --model "
+            "unigram+hf:DIR without --no-cache."
+        )
 
 
 def _has_prefix_cache(model: LanguageModel) -> bool:
@@ -247,6 +266,12 @@ def _retrieve(d3: D3, files: PreparedCorpus, question: str, size: EvidenceSize) 
 def _is_match(item: Ranked[Passage]) -> bool:
     """Return True if evidence has a word of the question, or if a link of other evidence leads to it."""
     return item.details.get("matched", True) or "link" in item.details
+
+
+def _add_answer(d3: D3, result: QuestionEvidence, prompt: str) -> QuestionEvidence:
+    """Return the evidence with the LLM's answer from it, and what supports each sentence of the answer."""
+    llm_answer = _answer_from_evidence(d3, result, prompt)
+    return replace(result, answer=llm_answer, checked=tuple(match_evidence(d3, llm_answer.text, result.evidence)))
 
 
 def _answer_from_evidence(d3: D3, result: QuestionEvidence, prompt: str) -> CitedAnswer:

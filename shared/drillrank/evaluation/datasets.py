@@ -155,14 +155,14 @@ def _get(item: Any, key: str, kind: type[ValueT], row_name: str) -> ValueT:
     """
     value = item.get(key) if isinstance(item, Mapping) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise InvalidInput(f"{row_name} must have {key!r} ({kind.__name__}), got {value!r:.80}.")
+        raise InvalidInput(f"{row_name} must have '{key}' ({kind.__name__}), got {value!r:.80}.")
     return value
 
 
 def _get_strings(item: Any, key: str, row_name: str) -> list[str]:
     strings = _get(item, key, list, row_name)
     if not all(isinstance(one, str) for one in strings):
-        raise InvalidInput(f"{row_name}: {key!r} must contain strings, got {strings!r:.80}.")
+        raise InvalidInput(f"{row_name}: '{key}' must contain strings, got {strings!r:.80}.")
     return strings
 
 

@@ -40,7 +40,7 @@ _MAX_SECTIONS = 100  # results of a search in views
 _PAPER_PASSAGES = 10  # retrieved, and generated, for BRMGR (section IV)
 _GENERATED = 3
 
-Search = Callable[[str], Any]
+SearchFunction = Callable[[str], Any]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class DocumentComponent:
         sections: Passages that only this component has, by id.
     """
 
-    searches: Mapping[str | None, Search]
+    searches: Mapping[str | None, SearchFunction]
     sections: Mapping[str, Passage] = field(default_factory=dict)
 
     def search(self, query: str, document: str | None) -> Any:
@@ -166,7 +166,7 @@ def _build_by_name(
     return cls(model, **keyword_arguments(cls, own_settings))
 
 
-def _search_d3(d3: Any, documents: Mapping[str, Document]) -> Search:
+def _search_d3(d3: Any, documents: Mapping[str, Document]) -> SearchFunction:
     prepared = replace(d3.prepare(list(documents.values())), names=dict(enumerate(documents)))
     return lambda query: d3.retrieve(query, prepared)
 
@@ -179,7 +179,7 @@ def _build_views(
     chunker = MultiViewChunker(llm=llm, preset=settings.get("preset"))
     index_settings = {key: value for key, value in settings.items() if key != "llm"}
     sections: dict[str, Passage] = {}
-    searches: dict[str | None, Search] = {}
+    searches: dict[str | None, SearchFunction] = {}
     for name in documents:
         chunk_lists = chunker.chunks(list(corpus.within(name).documents.items()))
         chunks = [chunk for chunk_list in chunk_lists for chunk in chunk_list]
