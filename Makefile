@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; each would compile what it imports
 
-.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest newest fuzz test-large mutation docs figures lock dist matrix fix bench clean
+.PHONY: help demo test types pyright suite test-thorough integration test-vllm test-backends test-llama-cpp test-serving test-ray test-families test-wheel test-real lowest newest fuzz test-large mutation docs figures lock dist matrix fix bench clean
 
 help:  ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -74,6 +74,18 @@ integration: $(VENV)/.integration  ## Round trips through Chroma, Qdrant, FAISS 
 
 test-vllm: $(VENV)/.dev .venv-vllm/.ready  ## Likelihood and relevance from a real vLLM on this machine
 	DRILLRANK_VLLM_PYTHON=$(CURDIR)/.venv-vllm/bin/python $(BIN)/python -m pytest -rs tests/integration/test_vllm.py
+
+# optimum-onnx needs transformers 4. The environment has the rest from that of the tests.
+.venv-backends/.ready: $(VENV)/.dev
+	$(PYTHON) -m venv .venv-backends
+	.venv-backends/bin/python -m pip install --quiet --disable-pip-version-check "sentence-transformers[onnx,openvino]>=5,<6" \
+		"torch==2.13.0"
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$(.venv-backends/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/later.pth
+	@touch $@
+
+test-backends: .venv-backends/.ready  ## Cross-encoders in ONNX Runtime and OpenVINO against torch
+	PYTHONPATH=shared:. .venv-backends/bin/python -m pytest -rs tests/drillrank/neural/test_cross_encoder.py -k backends
 
 # The compiler takes some six minutes of one core; what reads pictures is left out.
 .venv-llama-cpp/.ready:
@@ -170,16 +182,21 @@ figures: $(VENV)/.dev  ## The figures of README.md, computed anew: prints what h
 .venv-release/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check \
-		"build>=1.2" "hatchling>=1.26" "twine>=6" "check-wheel-contents>=0.6" "cyclonedx-bom>=7" "uv==0.13.9"
+		"build>=1.2" "hatchling>=1.26" "twine>=6" "check-wheel-contents>=0.6" "cyclonedx-bom>=7" "uv==0.13.9" "jsonschema>=4"
 	@touch $@
 
-dist: .venv-release/.ready  ## Wheel and sdist, checked, and what they need as an SBOM, into dist/
+dist: .venv-release/.ready  ## Wheels, sdists and the bundle for Claude Desktop, installed and used once, and an SBOM, into dist/
 	rm -rf dist
 	.venv-release/bin/python -m build --no-isolation
 	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
 	.venv-release/bin/check-wheel-contents dist/*.whl
 	.venv-release/bin/cyclonedx-py requirements requirements/demo.txt --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/drillrank.cdx.json
+	.venv-release/bin/python tools/mcpb.py dist/*.whl
+	for package in langchain-drillrank llama-index-postprocessor-drillrank drillrank-haystack; do \
+		.venv-release/bin/python -m build --no-isolation --outdir dist packages/$$package || exit 1; done
+	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	PYTHON=.venv-release/bin/python tools/check_packages.sh
 
 matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with the earliest and the newest hosts
 	PYTHON=.venv-release/bin/python tools/matrix.sh

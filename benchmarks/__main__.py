@@ -11,12 +11,13 @@ from .data import data_folder
 
 _ALL = (
     "multihop path_prior linking readme reranking tuned first_stage never_worse hipporag generated papers "
-    "papers_d3 papers_promptrank papers_mc papers_brmgr readers drilldown views folders folder_german small_folders "
-    "folder_readers "
+    "papers_d3 papers_self_ask papers_promptrank papers_mc papers_brmgr llm_evidence "
+    "readers drilldown views folders folder_german small_folders folder_readers "
     "readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here contracts "
-    "loaded_pages pdf_folder filtered_views neural_speed prefix_cache "
+    "loaded_pages pdf_folder filtered_views neural_speed prefix_cache prefix_cache_int8 prefix_service "
+    "prefix_cache_vllm "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
-    "static_embeddings path_seeds real_files wiki_hops support coverage gap"
+    "static_embeddings path_seeds real_files wiki_hops agent_tokens support coverage gap"
 )
 _OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"
 BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", help="a language model's specification, such as hf:google/flan-t5-small")
     parser.add_argument("--data", help="a folder that a benchmark reads in place of the benchmark data")
     parser.add_argument("--questions", type=int, help="only so many questions")
+    parser.add_argument("--steps", help="only these parts of a benchmark, separated by commas")
     parser.add_argument("--outcomes", help="a file in which a benchmark keeps the figures of every question")
     parser.add_argument("--vectors", help="a folder where a benchmark keeps sentence vectors for its next run")
     given = vars(parser.parse_args(arguments))

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,3 +45,16 @@ def multihop_pool(dataset: str) -> list[Passage]:
         for item in read("multihop/passages")
         if item["dataset"] == dataset
     ]
+
+
+def stratified(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return questions drawn with a seed, each type as often as in all rows, in the order of the rows."""
+    by_type: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        by_type.setdefault(row["type"], []).append(index)
+    chosen = [
+        index
+        for _, indices in sorted(by_type.items())
+        for index in random.Random(15).sample(indices, round(count * len(indices) / len(rows)))
+    ]
+    return [rows[index] for index in sorted(chosen)]

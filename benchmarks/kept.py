@@ -31,8 +31,10 @@ from drillrank.prompts import Prompt, TruncatableText
 
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
+INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
+ASK_TOGETHER, WRITE_TOGETHER = 256, 6  # questions asked at once, and prompts answered at once
+WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
 SCORE_TOGETHER = 512  # requests
-WRITE_TOGETHER, WRITE_TOKENS = 256, 200_000  # prompts of a batch, and their tokens after padding
 
 
 def named(model: str) -> list[str]:
@@ -114,13 +116,14 @@ class KeptModel(LanguageModel):
     Args:
         name: A directory below the models', which names the file, too; of any other directory the last part does.
         chat: As for `hf:`.
-        dtype: Type of the weights; each type has a file of its own.
+        dtype: Type of the weights; each type has a file of its own. None is bfloat16 for `INSTRUCTED`, else float32.
     """
 
     tells_next_tokens = True
 
-    def __init__(self, name: str, *, chat: bool = False, dtype: str = "float32") -> None:
+    def __init__(self, name: str, *, chat: bool = False, dtype: str | None = None) -> None:
         self.name, self.chat = name, chat
+        dtype = dtype or ("bfloat16" if Path(name).name in INSTRUCTED else "float32")
         self._kept = _kept(name, dtype)
 
     @property
@@ -212,40 +215,39 @@ class KeptWriter:
 
     def together(self, asks: Sequence[Any]) -> list[Any]:
         """The results of functions that ask this writer, in order."""
-        with ThreadPoolExecutor(WRITE_TOGETHER) as threads:
+        with ThreadPoolExecutor(ASK_TOGETHER) as threads:
             return list(threads.map(lambda ask: ask(), asks))
 
     def _write(self) -> None:
         try:
             with _LOADING:
-                tokenizer, generate = _generator(folder_of(self.name))
+                _, generate = _generator(folder_of(self.name))
         except Exception as error:
             while True:
                 self._prompts.get()[2].set_exception(error)
         while True:
             waiting = [self._prompts.get()]
             with suppress(queue.Empty):
-                while len(waiting) < WRITE_TOGETHER:
-                    waiting.append(self._prompts.get(timeout=0.1))
-            ids = tokenizer([prompt for _, prompt, _ in waiting])["input_ids"]
-            lengths = {key: len(one) for (key, _, _), one in zip(waiting, ids, strict=True)}
-            waiting.sort(key=lambda one: lengths[one[0]])
-            while waiting:
-                count = 1
-                while count < len(waiting) and (count + 1) * (lengths[waiting[count][0]] + self.tokens) <= WRITE_TOKENS:
-                    count += 1
-                some, waiting = waiting[:count], waiting[count:]
-                try:
-                    in_halves(partial(self._write_some, generate, some), [*range(len(some))])
-                except Exception as error:
-                    for _, _, answer in some:
-                        if not answer.done():
-                            answer.set_exception(error)
+                while True:
+                    waiting.append(self._prompts.get(timeout=1))
+            waiting.sort(key=lambda one: one[1])  # prompts that begin alike share what is read
+            groups = [waiting[i : i + WRITE_TOGETHER] for i in range(0, len(waiting), WRITE_TOGETHER)]
+            with ThreadPoolExecutor(WRITERS) as threads:
+                list(threads.map(partial(self._write_group, generate), groups))
+
+    def _write_group(self, generate: Any, some: Sequence[tuple[int, str, Future[str]]]) -> None:
+        try:
+            in_halves(partial(self._write_some, generate, some), [*range(len(some))])
+        except Exception as error:
+            for _, _, answer in some:
+                if not answer.done():
+                    answer.set_exception(error)
 
     def _write_some(self, generate: Any, some: Sequence[tuple[int, str, Future[str]]], places: Sequence[int]) -> None:
         texts = generate([some[place][1] for place in places], self.tokens, self.chat)
-        self._texts |= {str(some[place][0]): text for place, text in zip(places, texts, strict=True)}
-        _save_texts(self._file, self._texts)
+        with self._lock:
+            self._texts |= {str(some[place][0]): text for place, text in zip(places, texts, strict=True)}
+            _save_texts(self._file, self._texts)
         for place, text in zip(places, texts, strict=True):
             some[place][2].set_result(text)
 
@@ -288,25 +290,189 @@ def _in_parts(items: Mapping[int, Any], size: int) -> Iterator[dict[int, Any]]:
 
 
 @cache
+def _model(folder: Path) -> tuple[Any, Any]:
+    """The tokenizer and the model."""
+    import torch
+    import transformers
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    # The query heads that share a key head are read as positions of one query, so that no key is copied.
+    def attend(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: float, **_: Any) -> tuple[Any, None]:
+        n, heads, length, size = query.shape
+        if length == 1:
+            query = query.reshape(n, key.shape[1], -1, size)
+            mixed = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=scaling)
+            return mixed.reshape(n, 1, heads, size), None
+        is_causal = mask is None
+        mixed = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, mask, is_causal=is_causal, scale=scaling, enable_gqa=True
+        )
+        return mixed.transpose(1, 2), None
+
+    ALL_ATTENTION_FUNCTIONS.register("shared_heads", attend)
+    ALL_MASK_ATTENTION_FUNCTIONS.register("shared_heads", sdpa_mask)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if folder.name in INSTRUCTED else torch.float32
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="shared_heads")
+    model = model.to(device).eval()
+    if device == "cpu" and dtype == torch.bfloat16:
+        _pack(model)
+    return tokenizer, model
+
+
+@cache
 def _generator(folder: Path) -> tuple[Any, Callable[[Sequence[str], int, bool | None], list[str]]]:
     """The tokenizer, and a function from prompts to what the model writes behind them."""
     import torch
     import transformers
 
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left")
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
-    settings = {"do_sample": False, "repetition_penalty": 1.2, "pad_token_id": tokenizer.pad_token_id}
+    tokenizer, model = _model(folder)
+    device, penalty = model.device, 1.0 if folder.name in INSTRUCTED else 1.2
+    ends = model.generation_config.eos_token_id
+    ends = {*(ends if isinstance(ends, list) else [ends])}
+
+    def read(ids: Sequence[int], before: Sequence[int], cache: Any) -> tuple[Any, Any]:
+        """The logits behind a prompt, and its cache; what it shares with the prompt before is not read again."""
+        shared = next((i for i, (a, b) in enumerate(zip(ids, before)) if a != b), min(len(ids), len(before)))  # noqa: B905
+        shared = min(shared, len(ids) - 1)
+        if not shared or cache is None:
+            cache, shared = transformers.DynamicCache(config=model.config), 0
+        else:
+            old = cache
+            cache = transformers.DynamicCache(
+                [(layer.keys[:, :, :shared], layer.values[:, :, :shared]) for layer in old.layers]
+            )
+        new = torch.tensor([ids[shared:]], device=device)
+        return model(new, cache=cache, logits_to_keep=1).logits[0, -1], cache
 
     def generate(prompts: Sequence[str], tokens: int, chat: bool | None) -> list[str]:
         texts, in_chat = list(prompts), bool(tokenizer.chat_template) if chat is None else chat
         if in_chat:
             turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
             texts = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        batch = tokenizer(texts, padding=True, return_tensors="pt", add_special_tokens=not in_chat).to(device)
+        rows = tokenizer(texts, add_special_tokens=not in_chat)["input_ids"]
         with torch.inference_mode():
-            ids = model.generate(**batch, max_new_tokens=tokens, **settings)
-        return list(tokenizer.batch_decode(ids[:, batch["input_ids"].shape[1] :], skip_special_tokens=True))
+            logits, caches = [], []
+            for i, ids in enumerate(rows):
+                one, cache = read(ids, rows[i - 1] if i else [], caches[-1] if caches else None)
+                logits.append(one)
+                caches.append(cache)
+            width = max(map(len, rows))
+            layers = []
+            for i in range(len(caches[0].layers)):
+                of_layer = [cache.layers[i] for cache in caches]
+                layers.append(
+                    tuple(
+                        torch.cat([torch.nn.functional.pad(part, (0, 0, width - part.shape[2], 0)) for part in parts])
+                        for parts in ([one.keys for one in of_layer], [one.values for one in of_layer])
+                    )
+                )
+            del caches
+            cache = transformers.DynamicCache(layers)
+            mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in rows], device=device)
+            scores, written = torch.stack(logits).float(), [list[int]() for _ in rows]
+            lengths = torch.tensor([len(ids) for ids in rows], device=device)
+            for step in range(tokens):
+                if penalty != 1:
+                    for i, ids in enumerate(rows):
+                        seen = torch.tensor([*{*ids, *written[i]}], device=device)
+                        values = scores[i, seen]
+                        scores[i, seen] = torch.where(values < 0, values * penalty, values / penalty)
+                chosen = scores.argmax(-1)
+                for one, token in zip(written, chosen.tolist(), strict=True):
+                    if not one or one[-1] not in ends:
+                        one.append(token)
+                if all(one[-1] in ends for one in written) or step == tokens - 1:
+                    break
+                mask = torch.nn.functional.pad(mask, (0, 1), value=1)
+                scores = (
+                    model(chosen[:, None], cache=cache, attention_mask=mask, position_ids=(lengths + step)[:, None])
+                    .logits[:, -1]
+                    .float()
+                )
+        return list(tokenizer.batch_decode(written, skip_special_tokens=True))
 
     return tokenizer, generate
+
+
+def _pack(model: Any) -> None:
+    """Keep the weights of linear layers as oneDNN multiplies them, which is half as slow again otherwise."""
+    import torch
+
+    multiply, reorder = torch.ops.mkldnn._linear_pointwise, torch.ops.mkldnn._reorder_linear_weight
+    for layer in model.model.layers:
+        for module in layer.modules():
+            if isinstance(module, torch.nn.Linear):
+                with torch.inference_mode():
+                    weight = reorder(module.weight.detach(), 128)
+                module.forward = partial(_multiply, multiply, weight, module.bias)
+                module.weight = None
+    embedding = model.get_input_embeddings()
+    embedding.weight.data = embedding.weight.data.clone()  # the file is then no longer needed in memory
+
+
+def _multiply(multiply: Any, weight: Any, bias: Any, values: Any) -> Any:
+    return multiply(values, weight, bias, "none", [], "")
+
+
+class KeptReader:
+    """A model that reads a question with a text: the log-odds of "yes" as its answer, and the question's likelihood.
+
+    Args:
+        name: As of `KeptModel`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._file = KEPT / f"{Path(name).name}.evidence.npz"
+        self._lock = threading.Lock()
+        self._rows: dict[int, list[float]] = {}
+        if self._file.exists():
+            with np.load(self._file) as kept:
+                self._rows = dict(zip(kept["keys"].tolist(), kept["values"].tolist(), strict=True))
+
+    def read(self, prompts: Sequence[tuple[str, str, str]]) -> np.ndarray:
+        """Read prompts in the chat template.
+
+        Args:
+            prompts: For each, the text before the question, the question, and the text after it.
+
+        Returns:
+            The log-odds of "yes", the log-likelihood of the question, and the number of tokens, shape (prompts, 3).
+        """
+        keys = [key_of(*prompt) for prompt in prompts]
+        new = {key: prompt for key, prompt in zip(keys, prompts, strict=True) if key not in self._rows}
+        if new:
+            with _LOADING:
+                tokenizer, model = _model(folder_of(self.name))
+            self._file.parent.mkdir(exist_ok=True)
+            rows = {key: _read(tokenizer, model, *prompt) for key, prompt in new.items()}
+            with self._lock, _Replacing(self._file) as place, place.open("wb") as opened:
+                self._rows |= rows
+                values = [*self._rows.values()]
+                np.savez_compressed(
+                    opened, keys=np.array([*self._rows], dtype=np.uint64), values=np.array(values, dtype=np.float32)
+                )
+        return np.array([self._rows[key] for key in keys])
+
+
+def _read(tokenizer: Any, model: Any, before: str, question: str, after: str) -> list[float]:
+    import torch
+
+    turn = [{"role": "user", "content": before + question + after}]
+    text = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False)
+    start = text.rindex(question + after)
+    tokens = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, offsets = tokens["input_ids"], tokens["offset_mapping"]
+    asked = [i for i, (first, last) in enumerate(offsets) if last > start and first < start + len(question)]
+    kept = torch.tensor([*(i - 1 for i in asked), len(ids) - 1])
+    with torch.inference_mode():
+        logits = model(torch.tensor([ids]), logits_to_keep=kept, use_cache=False).logits[0].float().log_softmax(-1)
+    total = sum(float(logits[row, ids[i]]) for row, i in enumerate(asked))
+    yes, no = (
+        max(float(logits[-1, tokenizer.convert_tokens_to_ids(word)]) for word in words)
+        for words in (("yes", "Yes"), ("no", "No"))
+    )
+    return [yes - no, total, len(ids)]

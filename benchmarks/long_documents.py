@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,20 @@ from .data import read
 
 @dataclass(frozen=True)
 class Question:
-    """A question with text evidence: each annotator's paragraphs, by id, all of them together, and the answers."""
+    """A question with each annotator's evidence.
+
+    Attributes:
+        annotations: Ids of each annotator's paragraphs.
+        gold: Ids of all annotators' paragraphs; empty if the paper does not answer the question.
+        answers: Each annotator's answer.
+        types: Each annotator's type of answer: `"extractive"`, `"abstractive"`, `"boolean"` or `"unanswerable"`.
+    """
 
     text: str
     annotations: list[set[str]]
     gold: set[str]
     answers: list[str]
+    types: list[str]
 
 
 @dataclass(frozen=True)
@@ -32,12 +41,28 @@ class Paper:
 
 
 def papers(
-    name: str, d3: D3, questions: int | None = None, change: Callable[[str], str] = lambda text: text
+    name: str,
+    d3: D3,
+    questions: int | None = None,
+    change: Callable[[str], str] = lambda text: text,
+    *,
+    seed: int | None = None,
+    with_unanswerable: bool = False,
 ) -> list[Paper]:
-    """Papers in file order, up to the first so many questions; `change` may rewrite their headings."""
+    """Return prepared papers with at most `questions` questions.
+
+    Args:
+        name: `"qasper"` or `"qasper_tune"`.
+        d3: Prepares the papers.
+        questions: Number of questions; None returns all.
+        change: Rewrites the Markdown of a paper, such as its headings.
+        seed: Draws whole papers with this seed; None takes them in the order of the file.
+        with_unanswerable: True to keep questions without evidence.
+    """
     found: list[Paper] = []
     left = questions if questions is not None else 10**9
-    for item in read(f"longdoc/{name}"):
+    rows = read(f"longdoc/{name}")
+    for item in rows if seed is None else random.Random(seed).sample(rows, len(rows)):
         if left <= 0:
             break
         document = parse_document(change(item["markdown"]), "markdown")
@@ -46,7 +71,8 @@ def papers(
         starts = [block.start for _, block in document.paragraphs() if block.kind != "heading"]
         known = {one.source.metadata["start"]: one.source.id for one in ready.outline.paragraphs}
         ids = {place: known[start] for place, start in zip(places, starts, strict=True)}
-        asked = [question for question in (_question(q, ids) for q in item["questions"]) if question.gold][:left]
+        asked = [_question(row, ids) for row in item["questions"]]
+        asked = [question for question in asked if question.gold or with_unanswerable][:left]
         left -= len(asked)
         found.append(Paper(ready, asked))
     return found
@@ -55,7 +81,7 @@ def papers(
 def _question(item: dict[str, Any], ids: dict[tuple[int, int], str]) -> Question:
     annotations = [{ids[tuple(place)] for place in evidence} for evidence in item["evidence"]]
     answers = [", ".join(answer or []) or "Unanswerable" for answer in item["answers"]]
-    return Question(item["question"], annotations, set().union(*annotations), answers)
+    return Question(item["question"], annotations, set().union(*annotations), answers, item["answer_types"])
 
 
 def bm25(question: str, ready: PreparedDocuments) -> list[str]:

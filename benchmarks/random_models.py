@@ -38,6 +38,22 @@ def save_llama(folder: Path, texts: list[str]) -> str:
     return _save(folder / "llama-135m", transformers.LlamaForCausalLM(config), byte_pairs(texts))
 
 
+QWEN_SHAPES = {
+    "qwen-0.5b": {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14},
+    "qwen-1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12},
+}
+
+
+def save_qwen(folder: Path, texts: list[str], shape: str) -> str:
+    """A shape of Qwen 2.5, in bfloat16."""
+    config = transformers.Qwen2Config(
+        num_key_value_heads=2, vocab_size=151_936, tie_word_embeddings=True, **QWEN_SHAPES[shape]
+    )
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    return _save(folder / shape, model, byte_pairs(texts))
+
+
 def _save(folder: Path, model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerFast) -> str:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

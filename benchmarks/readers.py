@@ -46,6 +46,7 @@ DATASETS = ("nq", "squad")
 ENCODERS = ("MiniLM", "mpnet")
 DEPTH, SAMPLE, SEED = 20, 300, 40
 WEIGHTS = (1.0, 2.0, 0.5, 4.0, 0.25, 8.0)  # of weights that are as good, the first is taken
+TOTAL_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # ρ
 READ = (5, 10, 20, None)  # passages that a sum reads; None for all
 PROMPTS = {
     "UPR's": UPR_PROMPT,
@@ -122,6 +123,7 @@ def main(model: str = ",".join(READERS), questions: int = SAMPLE) -> None:
         console.print(f"{len(asked)} questions, {np.mean([mask.sum() for mask in masks]):.1f} candidates each", table)
     _, with_prior = prior[f"unigram, cosine of {ENCODERS[0]} as prior"]
     console.print(_two_stages(asked, scores, with_prior, sums, neural))
+    console.print(_total_weights(asked, texts, neural))
     console.print(_prompts(asked, texts, neural))
     console.print(_relevance(asked, neural))
 
@@ -129,7 +131,8 @@ def main(model: str = ",".join(READERS), questions: int = SAMPLE) -> None:
 def _readers(models: Sequence[str]) -> Table:
     """Return what models add as readers of the best ten, behind words alone and behind words with an encoder.
 
-    Candidates are the first 20 of BM25 and of both encoders together. All weights are 1.
+    Candidates are the first 20 of BM25 and of both encoders together. All weights are 1. A model is left out if its
+    scores are not kept and it is not on this machine.
     """
     columns = ("NQ, top-1", "SQuAD, top-1", "both, top-1", "top-3", "top-1, less no reader")
     table = Table("first stage", "reader", "questions", *columns, title=f"Models read the best {N_READ}")
@@ -141,9 +144,12 @@ def _readers(models: Sequence[str]) -> Table:
         first = _means(unigram, asked, texts, encoder)
         label = "words" if encoder is None else f"words, cosine of {encoder}"
         table.add_row(label, "", str(len(asked)), *_top_figures(asked, first), "")
-        read_by = {name: _read_best(name, asked, first) for name in models}
-        sums: list[tuple[str, ...]] = [(name,) for name in models]
-        sums += [tuple(models[:count]) for count in range(2, len(models) + 1)]
+        read_by = {}
+        for name in models:
+            with suppress(InvalidInput):  # its scores are not kept, and it is not on this machine
+                read_by[name] = _read_best(name, asked, first)
+        sums: list[tuple[str, ...]] = [(name,) for name in read_by]
+        sums += [tuple(read_by)[:count] for count in range(2, len(read_by) + 1)]
         for names in sums:
             rows = [row for row in range(len(asked)) if all(row in read_by[name] for name in names)]
             if not rows:
@@ -162,15 +168,17 @@ def _readers(models: Sequence[str]) -> Table:
 def _read_best(name: str, asked: Sequence[Question], first: Sequence[Floats]) -> dict[int, Floats]:
     """Return the mean log-likelihoods of the best candidates, 0 for the others, by question that the model reads."""
     lm = KeptModel(name, dtype="float32" if name in MODELS else "bfloat16")
-    n_seen, values = Counter[str](), {}
+    n_seen: Counter[str] = Counter()
+    best = {}
     for row, (question, scores) in enumerate(zip(asked, first, strict=True)):
         n_seen[question.data] += 1
         if n_seen[question.data] <= READERS.get(Path(name).name, N_READERS):
-            best = np.argsort(-scores, kind="stable")[:N_READ]
-            values[row] = np.zeros(len(scores))
-            values[row][best] = _by_place(
-                UPR(lm, prior=None).rank(question.text, [question.candidates[i] for i in best])
-            )
+            best[row] = np.argsort(-scores, kind="stable")[:N_READ]
+    candidates = [[asked[row].candidates[index] for index in indices] for row, indices in best.items()]
+    rankings = UPR(lm, prior=None).rank_many([asked[row].text for row in best], candidates)
+    values = {row: np.zeros(len(first[row])) for row in best}
+    for (row, indices), ranking in zip(best.items(), rankings, strict=True):
+        values[row][indices] = _by_place(ranking)
     return values
 
 
@@ -220,6 +228,31 @@ def cost(folder: str) -> None:
         ranker.rank(question, candidates)
         seconds.append(perf_counter() - started)
     print(f"{resident('VmHWM') / 1e6:.1f}", *(f"{value:.1f}" for value in seconds))
+
+
+def _total_weights(
+    asked: Sequence[Question], texts: Mapping[str, Sequence[str]], neural: Mapping[str, LanguageModel]
+) -> Table:
+    """Return top-1 of all questions by the weight of a reader's total log-likelihood, as D3 adds it to that of words.
+
+    Candidates are BM25's.
+    """
+    title = f"log p(question | passage) of words + ρ times that of a reader, {len(asked)} questions: top-1"
+    table = Table("reader", *(f"ρ {weight:g}" for weight in TOTAL_WEIGHTS), title=title)
+    words = _totals(asked, _means(load_language_model("unigram"), asked, texts), UnigramModel())
+    for name, lm in neural.items():
+        totals = _totals(asked, _means(lm, asked, texts), lm)
+        masks = [np.where(_mask(question, "BM25"), 0.0, -np.inf) for question in asked]
+        sums = [_added([words, totals, masks], (1.0, weight, 1.0)) for weight in TOTAL_WEIGHTS]
+        shares = [_is_first(asked, scores, 1).mean() for scores in sums]
+        table.add_row(name, *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def _totals(asked: Sequence[Question], means: Sequence[Floats], lm: LanguageModel) -> list[Floats]:
+    """Return total log-likelihoods: means times the number of tokens in the question."""
+    rankings = UPR(lm, prior=None).rank_many([q.text for q in asked], [q.candidates[:1] for q in asked])
+    return [ranking[0].details["tokens"] * values for ranking, values in zip(rankings, means, strict=True)]
 
 
 def _two_stages(

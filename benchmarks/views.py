@@ -12,7 +12,7 @@ tokens: without a GPU that takes about an hour, and `--questions 100` a tenth of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,20 +129,27 @@ def held(papers: Sequence[Paper], chunks: Sequence[Chunks]) -> tuple[str, str]:
     return str(len(texts)), f"{sum(map(count_tokens, texts)) / tokens:.2f}"
 
 
-def union(questions: Sequence[Asked]) -> np.ndarray:
-    """Mean recall at each k; of a single view k chunks, one or two of them at k = 1.5."""
-    recalls = []
+def union(questions: Sequence[Asked]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the recall of each question at each k, and the number of chunks, both of shape (k, questions).
+
+    From several views, the first k' chunks of each are returned. From one, k; at k = 1.5, one and two in turn.
+    """
+    recalls, counts = [], []
     for k, first in zip(KS, OF_EACH_VIEW, strict=True):
-        found = []
-        for number, (rankings, _, own) in enumerate(questions):
-            if len(rankings) > 1:
-                merged = merge_views(rankings, max(1, 3 * first // 2), merge="union")  # type: ignore[arg-type]
-                found.append([section.section_id for section in merged])
-            else:
-                found.append(best(rankings, int(k) + (k % 1 > 0) * (number % 2), own))  # type: ignore[arg-type]
-        pairs = zip(found, questions, strict=True)
-        recalls.append(np.mean([sum(covered[i] for i in ids) for ids, (_, covered, _) in pairs]))
-    return np.array(recalls)
+        chosen = []
+        for number, (rankings, covered, _) in enumerate(questions):
+            count = first if len(rankings) > 1 else int(k) + (k % 1 > 0) * (number % 2)
+            chosen.append(
+                [covered[i] for i in {i for ranking in rankings.values() for i in first_chunks(ranking, count)}]
+            )
+        recalls.append([sum(of_chunks) for of_chunks in chosen])
+        counts.append([len(of_chunks) for of_chunks in chosen])
+    return np.array(recalls), np.array(counts)
+
+
+def first_chunks(ranking: Sequence[int], count: int) -> list[int]:
+    """Return the first `count` different chunks of a ranking."""
+    return list(dict.fromkeys(ranking))[:count]
 
 
 def best(rankings: dict[str, list[int]], k: int, chunks: Chunks) -> list[int]:
@@ -173,10 +180,11 @@ def equal_tokens(recalls: np.ndarray, tokens: np.ndarray) -> list[float]:
     return [float(np.interp(budget, [0, *tokens.mean(axis=1)], [0, *recalls.mean(axis=1)])) for budget in BUDGETS]
 
 
-def chunking_errors(papers: Sequence[Paper]) -> None:
+def chunking_errors(papers: Sequence[Paper], others: Mapping[str, Arrangement] | None = None) -> None:
     """Evidence paragraphs that no chunk holds whole, although they are no longer than the limit."""
     plain = ("fixed 100", "fixed 200", "fixed 300", "content-aware FLC 270", "sections", SECTIONS, "paragraphs")
     kinds: dict[str, tuple[Arrangement, int | None]] = {name: (ARRANGEMENTS[name], None) for name in plain}
+    kinds |= {name: (arrangement, None) for name, arrangement in (others or {}).items()}
     for limit in (270, 500):
         kinds[f"sections up to {limit} tokens"] = (ours(Chunker("section", limit, None)), limit)
     table = Table("chunks", "evidence paragraphs", "cut", "share", "papers with one", title="Chunking error")

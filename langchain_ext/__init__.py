@@ -1,8 +1,12 @@
 """drillrank for LangChain: `from langchain_ext import UPRRerank`."""
 
+from pathlib import Path
+
 from drillrank.errors import require
+from drillrank.frameworks.namesakes import warn_about_namesakes
 
 require("langchain_core", "langchain")
+warn_about_namesakes(__name__, Path(__file__).parent)
 
 from langchain_ext.d3 import D3Retriever  # noqa: E402
 from langchain_ext.loader import DrillrankLoader  # noqa: E402

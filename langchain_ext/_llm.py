@@ -84,10 +84,19 @@ class FrameworkLLM:
     """LLM for the core that calls a chat model or a text model.
 
     Its calls are children of the run with the configuration `config`, or else of the run around the call, if there is
-    one. In traces, a call has the name of its prompt's step, or else of `step`.
+    one. In traces, a call has the name of its prompt's step, or else of `step`. `temperature` is set if the model has
+    such a field; None keeps the model's own.
     """
 
-    def __init__(self, llm: Runnable[Any, Any], step: str, config: RunnableConfig | None = None) -> None:
+    def __init__(
+        self,
+        llm: Runnable[Any, Any],
+        step: str,
+        config: RunnableConfig | None = None,
+        temperature: float | None = None,
+    ) -> None:
+        if temperature is not None:
+            llm = with_temperature(llm, temperature) or llm
         self._llm = llm
         self._chain = llm | StrOutputParser()
         self._step = step
@@ -140,6 +149,27 @@ def with_schema(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any
         f"A {type(llm).__name__} has no structured output, so the prompt asks for JSON. Pass the model itself, or the "
         "result of its bind, with_retry or with_fallbacks."
     )
+    return None
+
+
+def takes_temperature(llm: Runnable[Any, Any]) -> bool:
+    """Return True if the temperature of a model can be set."""
+    return with_temperature(llm, 1.0) is not None
+
+
+def with_temperature(llm: Runnable[Any, Any], temperature: float) -> Runnable[Any, Any] | None:
+    """Return the model at a temperature, with its wrappers. Return None if it has no field `temperature`."""
+    if isinstance(llm, BaseLanguageModel):
+        has_field = "temperature" in type(llm).model_fields
+        return llm.model_copy(update={"temperature": temperature}) if has_field else None
+    if isinstance(llm, RunnableBindingBase):  # bind, with_config, with_retry
+        bound = with_temperature(llm.bound, temperature)
+        return bound and llm.model_copy(update={"bound": bound})
+    if isinstance(llm, RunnableWithFallbacks):
+        first, *others = (with_temperature(runnable, temperature) for runnable in llm.runnables)
+        if first is None or None in others:
+            return None
+        return llm.model_copy(update={"runnable": first, "fallbacks": others})
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -23,7 +24,7 @@ from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
 from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View, complete_merge
 from langchain_ext._filters import DocumentFilter, Filter
-from langchain_ext._llm import FrameworkLLM, embedding_of
+from langchain_ext._llm import FrameworkLLM, embedding_of, takes_temperature
 from langchain_ext._records import as_raw, read_distinct_documents
 from langchain_ext._retriever import QueryRetriever, Retriever, with_score
 from langchain_ext._store import LangChainStore
@@ -47,7 +48,6 @@ class MultiViewRetriever(QueryRetriever):
             False. They apply to all look-ups, as do those of retrievers that `store.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
@@ -96,7 +96,6 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filter | None = Field(default=None, description="Filter of the documents.")
     retriever: RetrieverName = Field(default="bm25", description="Index of each view in memory.")
     weights: dict[str, float] | None = Field(default=None, description="Weight of each view.")
-    language: str = Field(default="english", description="Language of the stemmer.")
     embed: Embeddings | Embed | str | None = Field(default=None, description="Embeddings for an index in memory.")
     merge: Merge | None = Field(default=None, description="Way to merge the rankings.")
     views: tuple[View, ...] = Field(default=VIEWS, description="Views to search.")
@@ -116,7 +115,7 @@ class MultiViewRetriever(QueryRetriever):
         return ViewRetrieval(
             read_distinct_documents(documents),
             None if self.source is not None else [document.page_content for document in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,
@@ -160,7 +159,8 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         prior: Prior from the scores or the order of the retrieved documents, as for `UPRRerank`.
         guard: Drop generated documents that no retrieved one supports, as for `BRMGRRerank`.
         preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`, and merges all of 10 retrieved and 10
-            generated passages.
+            generated passages. The LLM samples them with one prompt at a temperature of 0.95, if it has a field
+            `temperature`. Otherwise it answers ten prompts, with a `DrillrankWarning`.
         explain: True explains the results.
         model_options: Options of the language model.
         settings: Settings that rarely change: `langchain_ext.settings.BRMGRRetrieverSettings`, or a mapping.
@@ -208,7 +208,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         return {**super()._run_arguments(query, top_n, config), "workers": self._settings.workers}
 
     def _framework_llm(self, config: RunnableConfig) -> FrameworkLLM:
-        return FrameworkLLM(self.llm, "write a passage", config)
+        return FrameworkLLM(self.llm, "write a passage", config, self._settings.sampling_temperature(self.preset))
 
     def _retrieve_requests(
         self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
@@ -216,8 +216,10 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         access_filter = DocumentFilter(self.filters, self.source)
         store = LangChainStore(self.source, access_filter, config, component=type(self).__name__, question=query)
         counts = count_merged(top_n, self.n_generated, self.preset)
+        temperature = self._settings.sampling_temperature(self.preset)
+        prompts = self._settings.choose_prompts(temperature, partial(takes_temperature, self.llm))
         chunks, passages = yield from retrieve_and_generate(
-            self._settings, query, counts.n_generated, store, counts.n_retrieved
+            self._settings, query, counts.n_generated, prompts, store, counts.n_retrieved
         )
         retrieved = [as_raw(one.record, one.text) if one.view == "raw" else one.record for one in chunks]
         generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in passages]

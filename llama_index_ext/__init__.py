@@ -1,8 +1,12 @@
 """drillrank for LlamaIndex: `from llama_index_ext import UPRRerank`."""
 
+from pathlib import Path
+
 from drillrank.errors import require
+from drillrank.frameworks.namesakes import warn_about_namesakes
 
 require("llama_index.core", "llama-index")
+warn_about_namesakes(__name__, Path(__file__).parent)
 
 from llama_index_ext.d3 import D3Retriever  # noqa: E402
 from llama_index_ext.multi_view_parser import MultiViewNodeParser  # noqa: E402

@@ -155,20 +155,33 @@ class FrameworkLLM:
     Args:
         llm: An LLM; None means the current `Settings.llm` at each call.
         step: Name of the step, for prompts without a template.
+        temperature: Temperature of the calls, if the LLM takes one; None for the LLM's own.
 
     Raises:
         InvalidInput: `llm` is not an LLM of LlamaIndex, such as a function.
     """
 
-    def __init__(self, llm: LLM | None, step: str) -> None:
+    def __init__(self, llm: LLM | None, step: str, temperature: float | None = None) -> None:
         if not isinstance(llm, LLM | None):
             raise InvalidInput(f"llm must be an LLM of LlamaIndex, got a {type(llm).__name__}: {llm!r:.100}.")
         self._own_llm = llm
         self._step = step
+        self._temperature = temperature
+
+    def takes_temperature(self) -> bool:
+        """Return True if the current LLM has a field `temperature`."""
+        return "temperature" in type(self._current_llm).model_fields
+
+    @property
+    def _current_llm(self) -> LLM:
+        return Settings.llm if self._own_llm is None else self._own_llm
 
     @property
     def _llm(self) -> LLM:
-        return Settings.llm if self._own_llm is None else self._own_llm
+        llm = self._current_llm
+        if self._temperature is None or not self.takes_temperature():
+            return llm
+        return llm.model_copy(update={"temperature": self._temperature})
 
     def complete(self, prompt: str, schema: dict[str, Any] | None = None) -> Reply:
         """Return the LLM's answer, as JSON of a schema if one is passed and the model calls functions."""

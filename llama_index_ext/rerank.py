@@ -59,9 +59,12 @@ class LikelihoodRerank(RerankerComponentFields, BaseNodePostprocessor):
 
     def _titled_passage(self, node: BaseNode, mode: MetadataMode) -> Passage:
         """Return the passage of a node. Its title is not part of the text."""
-        title = value_text(node.metadata.get(self._settings.title_key))
+        title_key = self._settings.title_key
+        if title_key is None and getattr(self, "preset", None) == "paper":  # prompts of the papers have titles
+            title_key = "title"
+        title = value_text(node.metadata.get(title_key))
         if title:
-            metadata = {key: value for key, value in node.metadata.items() if key != self._settings.title_key}
+            metadata = {key: value for key, value in node.metadata.items() if key != title_key}
             node = node.model_copy(update={"metadata": metadata})
         return Passage(read_content(node, mode), id=node.node_id, title=title)
 

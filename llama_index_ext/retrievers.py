@@ -57,7 +57,6 @@ class MultiViewRetriever(QueryRetriever):
             of retrievers that `index.as_retriever` made.
         retriever: `"bm25"` or `"tfidf"`: index of each view in memory.
         weights: Weight of each view. None takes the best of every view: see `drillrank.views.merge_views`.
-        language: Language of the stemmer, for an index in memory.
         embed: Embedding model of the framework, an encoder's specification such as `"onnx:DIR"`, or a function from
             texts to vectors. Without a source, semantic similarity then replaces lexical matching.
         merge: `"fusion"`, or `"union"` as in the paper, about `top_n` sections: see `drillrank.views.merge_views`. None
@@ -108,7 +107,6 @@ class MultiViewRetriever(QueryRetriever):
     filters: Filters | None = None
     retriever: RetrieverName = "bm25"
     weights: Mapping[str, float] | None = None
-    language: str = "english"
     embed: BaseEmbedding | Embed | str | None = None
     merge: Merge | None = None
     views: Sequence[View] = VIEWS
@@ -135,7 +133,7 @@ class MultiViewRetriever(QueryRetriever):
         self._views = ViewRetrieval(
             read_nodes(documents),
             None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self.language),
+            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
             embed=embedding_of(self.embed),
             expander=self._settings.build_expander(self.expand),
             explain=self.explain,
@@ -181,7 +179,8 @@ class BRMGRRetriever(QueryRetriever):
         prior: Prior from the scores of the retrieved nodes, as for `UPRRerank`.
         guard: Drop generated nodes that no retrieved one supports, as for `BRMGRRerank`.
         preset: `"paper"` sets what the paper fixes, as for `drillrank.BRMGR`, and merges all of 10 retrieved and 10
-            generated passages.
+            generated passages. The LLM samples them with one prompt at a temperature of 0.95, if it has a field
+            `temperature`. Otherwise it answers ten prompts, with a `DrillrankWarning`.
         explain: True explains the results.
         settings: Settings that rarely change: `llama_index_ext.settings.BRMGRRetrieverSettings`, or a mapping.
         callback_manager: Callback manager, as in every LlamaIndex retriever.
@@ -223,7 +222,8 @@ class BRMGRRetriever(QueryRetriever):
         check_source(self, self.source)
         self._counts = count_merged(self.top_n, self.n_generated, self.preset)
         NodeFilter(self.filters)  # says now what is wrong with them
-        self._writes = FrameworkLLM(self.llm, "write a passage")
+        self._temperature = self._settings.sampling_temperature(self.preset)
+        self._writes = FrameworkLLM(self.llm, "write a passage", self._temperature)
         if self.prior == "cosine":
             _check_cosines(self.source)
         names = ("model", "prior", "guard", "preset", "explain", "settings", "callback_manager")
@@ -240,8 +240,9 @@ class BRMGRRetriever(QueryRetriever):
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
         counts = self._counts
+        prompts = self._settings.choose_prompts(self._temperature, self._writes.takes_temperature)
         chunks, passages = yield from retrieve_and_generate(
-            self._settings, query, counts.n_generated, store, counts.n_retrieved
+            self._settings, query, counts.n_generated, prompts, store, counts.n_retrieved
         )
         retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
         generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]

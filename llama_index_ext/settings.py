@@ -55,7 +55,7 @@ class RerankSettings(NodeRerankSettings):
 
     Attributes:
         title_key: Metadata key of the title, which fills `{title}` in prompts and is then not read with the other
-            metadata. None: no title.
+            metadata. None is `"title"` with `preset="paper"`, and no title otherwise.
     """
 
     title_key: str | None = None

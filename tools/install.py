@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -50,10 +51,15 @@ def uv_environment(options: Mapping[str, str], environment: Mapping[str, str]) -
     return {**told, **environment}
 
 
+def read_environment() -> dict[str, str]:
+    """Return the environment in which uv looks where pip is configured to look."""
+    listing = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
+    return uv_environment(pip_options(listing), os.environ)
+
+
 def install(arguments: Sequence[str]) -> int:
     """Install; returns the exit status."""
-    listing = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=False).stdout
-    environment = uv_environment(pip_options(listing), os.environ)
+    environment = read_environment()
     if subprocess.run([*PIP, "install", "uv==0.13.9"], check=False).returncode == 0:
         if subprocess.run([*UV, *arguments], env=environment, check=False).returncode == 0:
             return 0
@@ -62,4 +68,8 @@ def install(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--environment"]:  # what uv needs, for a shell
+        changes = {name: value for name, value in read_environment().items() if os.environ.get(name) != value}
+        print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in changes.items()))
+        sys.exit()
     sys.exit(install(sys.argv[1:]))

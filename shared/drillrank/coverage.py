@@ -26,7 +26,7 @@ _COMMAND = "drillrank tune QUESTIONS CORPUS --coverage"
 
 @dataclass(frozen=True)
 class Coverage:
-    """As few passages as keep the evidence for a share of questions, for `top_n` of rerankers.
+    """Smallest number of passages that keeps the evidence for a share of questions, for `top_n` of rerankers.
 
     It needs a calibration on questions whose evidence is known: `drillrank tune QUESTIONS CORPUS --coverage 0.9` writes
     a file for `Coverage.load`. A calibration counts for one reranker with one model and one first stage.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import sys
 import threading
 import warnings
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Literal, TypeVar, get_args
@@ -193,8 +192,28 @@ def check_number(minimum: float = 0.0, /, **numbers: float) -> None:
     drillrank.errors.InvalidInput: prior_weight must be a finite number above 0, got 0.
     """
     for name, number in numbers.items():
-        if not isinstance(number, int | float) or isinstance(number, bool) or not minimum < number < math.inf:
+        if (
+            not isinstance(number, int | float)
+            or isinstance(number, bool)
+            or not minimum < number <= sys.float_info.max
+        ):
             raise InvalidInput(f"{name} must be a finite number above {minimum:g}, got {number!r:.200}.")
+
+
+def check_mappings(**mappings: object) -> None:
+    """Refuse arguments that are neither mappings nor None.
+
+    Raises:
+        InvalidInput: An argument is not. The message names the first such argument.
+
+    >>> check_mappings(parameters={"temperature": 0}, model_kwargs="dtype")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: model_kwargs must be a mapping from names to values, got 'dtype'.
+    """
+    for name, value in mappings.items():
+        if not isinstance(value, Mapping | None):
+            raise InvalidInput(f"{name} must be a mapping from names to values, got {value!r:.200}.")
 
 
 def require(module: str, extra: str) -> ModuleType:

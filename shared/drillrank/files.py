@@ -249,6 +249,20 @@ def _temporary_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
 
 
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only the user may write to: files of others there would be shown as evidence.
+
+    Raises:
+        OSError: The folder cannot be made, or others may write to it.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    status = folder.lstat()
+    if sys.platform != "win32" and (
+        not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022
+    ):
+        raise PermissionError("others may write there")
+
+
 def cache_folder() -> Path | None:
     """Return the folder of drillrank's cache. None, with a warning, if the user has no home folder."""
     if sys.platform == "win32":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from drillrank.errors import InvalidInput
@@ -119,7 +119,7 @@ def check_question_templates(templates: Sequence[str]) -> tuple[str, ...]:
     >>> check_question_templates(["Why? {question}"])
     ('Why? {question}',)
     """
-    if isinstance(templates, str) or not templates:
+    if isinstance(templates, str) or not isinstance(templates, Iterable) or not templates:
         raise InvalidInput(f"Templates must be a non-empty list of strings, got {templates!r:.200}. Pass such a list.")
     for template in templates:
         split_at_question(template)

@@ -341,8 +341,8 @@ def embedded(embed: Embed, texts: Sequence[str]) -> Floats:
         vectors = np.asarray(list(returned) if isinstance(returned, Iterator) else returned, dtype=np.float64)
     except (TypeError, ValueError) as cause:
         raise InvalidInput(
-            f"embed must return one vector of finite numbers per text, got a {type(returned).__name__} that is no "
-            "such array. Return an array of shape (texts, dimensions)."
+            f"embed must return one vector of finite numbers per text, got a {type(returned).__name__} that is not "
+            "one. Return an array of shape (texts, dimensions)."
         ) from cause
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise InvalidInput(

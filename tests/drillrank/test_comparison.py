@@ -19,7 +19,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from drillrank import UPR, Passage, PathSearch, PromptRank
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, html_report
-from drillrank.evaluation.questions import read_corpus
+from drillrank.evaluation.corpora import read_corpus
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
 from tests.drillrank.conftest import HashModel
@@ -275,7 +275,7 @@ def test_what_brings_only_unjudged_results_is_not_said_to_hurt():
         return [CORPUS[0]] if "fox" in query else elsewhere(query)
 
     found = compare(QUESTIONS, {"elsewhere": elsewhere, "at times": at_times}, CORPUS, measures=["AllR@1"])
-    assert found.advice[0].startswith("Nothing that elsewhere brought is in the corpus or among the candidates")
+    assert found.advice[0].startswith("No result of elsewhere is in the corpus or among the candidates")
     assert found.advice[1].startswith("at times hurts")
     assert (found.unjudged["elsewhere"], found.unjudged["at times"], found.unjudged["first stage"]) == (10, 9, 0)
     answers = [{"question": row["question"], "answers": ["region"]} for row in QUESTIONS]
@@ -335,7 +335,12 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
     assert 0 < cost.money < found.costs["base"].money
     assert found.to_dict()["answers"]["base"] == {"1": "Two years.", "2": "Once a month."}
     _, shown = found.tables()["Means and costs"]
-    assert [row[0] for row in shown][-9:-4] == ["tokens in", "tokens out", "calls", "tokens to answer", "money"]
+    assert [row[0] for row in shown][-8:-4] == [
+        "tokens per question",
+        "calls per question",
+        "tokens per answer",
+        "money",
+    ]
     assert "Two years." in html_report(compare(rows, {"one": components["base"], "none": lambda _: []}, tmp_path,
                                                llm=reader, primary="EM"))  # fmt: skip
 
@@ -344,10 +349,10 @@ def test_the_papers_strategies_stand_beside_each_other_with_evidence_answers_and
 
     again = compare(rows, {**components, "base": {**components["base"]}}, tmp_path, llm=reader, results=file)
     assert again.to_dict()["answers"] == found.to_dict()["answers"]
-    with pytest.warns(DrillrankWarning, match="computed anew|not complete"):
+    with pytest.warns(DrillrankWarning, match="computed again|not complete"):
         other = compare(rows, {"base": components["base"]}, tmp_path, llm=silent, results=file)
     assert other.failed["base"] == 2
-    with pytest.raises(InvalidInput, match="EM is of answers: give an LLM"):
+    with pytest.raises(InvalidInput, match="EM judges answers: pass an LLM"):
         compare(rows, components, tmp_path, measures=["EM"])
 
 
@@ -419,7 +424,9 @@ def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other
     compare(QUESTIONS, {"x": one}, **asked)
     assert compare(QUESTIONS, {"x": one}, **asked).complete
     assert not isinstance(one, Depth) or one.asked == 10
-    with pytest.warns(DrillrankWarning, match=r"holds results of (x|first stage) with other settings.*computed anew"):
+    with pytest.warns(
+        DrillrankWarning, match=r"contains results of (x|first stage) with other settings.*computed again"
+    ):
         changed = compare(QUESTIONS, {"x": other}, first_stage=stage, **asked)
     fresh = compare(QUESTIONS, {"x": other}, CORPUS, measures=["RR"], first_stage=stage)
     assert [record.ids for record in changed.results["x"].values()] == [r.ids for r in fresh.results["x"].values()]
@@ -428,7 +435,7 @@ def test_what_has_changed_is_computed_anew_and_nothing_else(tmp_path, one, other
 def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_down(tmp_path, monkeypatch):
     file, counts = tmp_path / "results.jsonl", Depth(3)
     compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
-    monkeypatch.setattr("drillrank.evaluation.experiment.version", lambda _: "9.9")
+    monkeypatch.setattr("drillrank.evaluation.results_file.version", lambda _: "9.9")
     with pytest.warns(DrillrankWarning, match="of another version"):
         compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
     assert counts.asked == 20
@@ -450,17 +457,17 @@ def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_d
         ({"components": {"x": "UPPR"}}, "x: No component is called 'UPPR'"),
         ({"components": {"x": {"component": "UPR", "temprature": 2}}}, "x: .*temprature"),
         ({"components": {"x": "MonoT5"}}, "x: MonoT5 needs a neural model"),
-        ({"components": {"x": "BRMGR"}}, "x: BRMGR needs more than questions"),
+        ({"components": {"x": "SelfAsk"}}, "x: SelfAsk needs more than questions"),
         ({"components": {"x": "D3"}}, "x: D3 reads documents"),
         ({"components": {"x": "no_such_module:thing"}}, "x: 'no_such_module:thing' cannot be loaded"),
         ({"components": {"x": "raises_on_import.ranker"}}, r"cannot be loaded: RuntimeError: no key\."),
-        ({"components": {"x": "keyless:Ranker"}}, "^x cannot be made: ValueError: no key$"),
-        ({"components": {"x": 7}}, "x: a int does not rank"),
+        ({"components": {"x": "keyless:Ranker"}}, "^x cannot be built: ValueError: no key$"),
+        ({"components": {"x": 7}}, "x: A component must rank, got a int"),
         ({"components": {"first stage": "UPR"}}, "take part anyway"),
-        ({"components": {}}, "Name the components"),
+        ({"components": {}}, "components must name what to compare"),
         ({"measures": ["AnswerR@1"]}, "AnswerR@1 needs answers, and Question 1 has none"),
-        ({"corpus": None}, "Nothing is there to rank"),
-        ({"prices": {"tokens": 1}}, "Prices are"),
+        ({"corpus": None}, "There is nothing to rank"),
+        ({"prices": {"tokens": 1}}, "prices must be"),
         ({"corpus": [CORPUS[0], Passage("Another fox.", id="fox")]}, "Passage 2 has the id 'fox' of another"),
         ({"questions": [BACKWARDS[0], QUESTIONS[1]]}, "no candidates, and other questions have"),
     ],

@@ -95,7 +95,11 @@ def test_every_component_that_can_explains_in_the_report(tmp_path):
         told = ["bear.md", "Foxes", "Owls"] if name.startswith("D3") else []
         assert [node.name for node in why.tree if node.kind == "document"] == told, name
     for name in (*theirs, "first stage"):
-        assert found.explained(name, asked) == (None, "It cannot say why; what it told is in the table.", False)
+        assert found.explained(name, asked) == (
+            None,
+            "It cannot explain its results; the table shows what it returned.",
+            False,
+        )
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -124,7 +128,7 @@ def test_explanations_cost_nothing_where_time_is_taken_and_nobody_is_asked_for_m
     assert done == [(number, 20) for number in range(1, 21)]
     assert re.findall(r"<h3>(.*?)</h3>", page) == [f"first stage → {name}" for name in components]
     assert all(sides.count("<caption>First 3 of") == 2 for sides in page.split('<div class="sides">')[1:])
-    assert "It cannot say why" in page
+    assert "It cannot explain its results" in page
 
 
 class Changes(Counts):
@@ -137,7 +141,7 @@ class Changes(Counts):
     ("component", "explained", "note"),
     [
         (Counts(fails={2: RuntimeError(HOSTILE)}), 4, '<p class="partial">Not explained: RuntimeError: &lt;img'),
-        (Changes(), 0, "asked again, it ranks otherwise"),
+        (Changes(), 0, "asked again, it ranks differently"),
     ],
 )
 def test_what_goes_wrong_costs_explanations_and_is_told_in_the_report(component, explained, note):

@@ -67,6 +67,22 @@ def test_a_budget_counts_the_whole_answer(folder):
     assert sizes[0] < sizes[1] < sizes[2]
 
 
+def test_the_passages_after_the_first_ones(folder):
+    for number in range(9):
+        (folder / f"warranty_of_{number}.md").write_text(f"The warranty {number} covers the part {number}.\n" * 9)
+    tools, question = tools_of(folder), "What does the warranty cover?"
+    everything = [item["at"] for item in tools.ask(question, top_n=12)["evidence"]]
+    first = tools.ask(question, top_n=3)
+    second = tools.ask(question, top_n=3, start=first["next"])
+    third = tools.ask(question, max_tokens=400, start=second["next"])
+    parts = [item["at"] for answer in (first, second, third) for item in answer["evidence"]]
+    assert parts == everything[: len(parts)]
+    assert len(parts) > 6
+    assert third["next"] == len(parts)
+    last = tools.ask(question, start=99)
+    assert (last["evidence"], last["next"], last["found"]) == ([], None, first["found"])
+
+
 def test_filters_select_files(folder):
     tools = tools_of(folder)
     evidence = tools.ask("Is the pot wide?", include=["*.md", "*.pdf"], exclude=["lease*"])["evidence"]
@@ -212,6 +228,9 @@ REFUSED = [
     ("read", {"file": "image.png"}, "image.png is an image (PNG)"),
     ("read", {"file": "manual.md", "max_tokens": 0}, "max_tokens"),
     ("outline", {"max_tokens": 0}, "max_tokens"),
+    ("outline", {"start": -1}, "start must be 0"),
+    ("read", {"file": "manual.md", "start": -1}, "start must be 0"),
+    ("ask", {"question": "Who?", "start": -1}, "start must be 0"),
     ("ask", {"question": " "}, "query"),
     ("ask", {"question": "Who?", "top_n": 0}, "top_n"),
     ("ask", {"question": "Who?", "max_tokens": 0}, "max_tokens"),
@@ -235,7 +254,7 @@ def test_a_file_that_becomes_a_link_outside_is_not_read(folder, tmp_path):
     (folder / "manual.md").symlink_to(tmp_path / "secret.md")
     with pytest.raises(InvalidInput, match="not a file of this folder"):
         tools.read("manual.md")
-    assert "secret" not in to_text(tools.ask("Which is the secret heater?"))
+    assert "secret" not in str(tools.ask("Which is the secret heater?")["evidence"])
 
 
 def test_links_are_followed_on_request(folder):

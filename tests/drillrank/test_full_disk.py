@@ -12,7 +12,7 @@ import pytest
 
 from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.evaluation.experiment import Record, Records
+from drillrank.evaluation.results_file import QuestionResult, ResultsFile
 from drillrank.files import check_target, replace_file
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
@@ -98,18 +98,18 @@ def test_vectors_that_cannot_be_kept_serve_the_process_that_made_them(tmp_path):
 
 
 def test_results_that_were_written_are_not_lost(tmp_path):
-    file, known = tmp_path / "results.jsonl", [Record("UPR", "", name, ["p"], [1.0]) for name in words(50)]
-    records = Records(file, "these questions")
-    with room_for(2_000), pytest.raises(InvalidInput, match=r"cannot be written: .* make room, and run again"):
+    file, known = tmp_path / "results.jsonl", [QuestionResult("UPR", "", name, ["p"], [1.0]) for name in words(50)]
+    records = ResultsFile(file, "these questions")
+    with room_for(2_000), pytest.raises(InvalidInput, match=r"cannot be written: .* Make room and run again"):
         [*map(records.add, known)]
     kept = file.read_bytes().count(b"\n") - 1
     assert 0 < kept < 50
     assert not file.read_bytes().endswith(b"\n")
-    again = Records(file, "these questions")
+    again = ResultsFile(file, "these questions")
     assert [again.get("UPR", "", name) for name in words(50)] == known[:kept] + [None] * (50 - kept)
     for record in known[kept:]:
         again.add(record)
-    assert [Records(file, "these questions").get("UPR", "", name) for name in words(50)] == known
+    assert [ResultsFile(file, "these questions").get("UPR", "", name) for name in words(50)] == known
 
 
 def test_a_cache_that_cannot_grow_costs_no_answer(tmp_path, monkeypatch, capsys):

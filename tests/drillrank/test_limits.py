@@ -14,7 +14,8 @@ from drillrank.cli import main
 from drillrank.cli.sources import list_input_files
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare
-from drillrank.evaluation.questions import read_corpus, read_questions
+from drillrank.evaluation.corpora import read_corpus
+from drillrank.evaluation.questions import read_questions
 from drillrank.structure.document import document_from_json, document_to_json
 from drillrank.structure.imported import document_from_docling
 from drillrank.structure.pages import Pages

@@ -64,7 +64,7 @@ async def test_a_session_of_an_agent(folder):
     before = state(folder)
     async with client(folder) as agent:
         tools = {tool.name: tool for tool in (await agent.list_tools()).tools}
-        assert sorted(tools) == ["ask", "outline", "read"]
+        assert sorted(tools) == ["ask", "check", "outline", "read"]
         assert all(tool.annotations.read_only_hint and tool.description for tool in tools.values())
         [evidence] = (await call(agent, "ask", question="What does the warranty cover?"))["evidence"]
         assert evidence["at"] == "manual.md:1-9"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drillrank import D3, Passage, parse_document
 from drillrank.evaluation import compare, measures
-from drillrank.evaluation.measures import evidence_of, words_of
+from drillrank.evaluation.measures import gold_labels, words_of
 from drillrank.evaluation.metrics import answer_f1, answer_match, evidence_f1, exact_match, hit, recall, recall_all
 from drillrank.evaluation.questions import Question
 from drillrank.views import section_chunks
@@ -62,14 +62,14 @@ def test_f1_and_match_of_answers(said, right, f1, exact):
 
 
 test_what_no_measure_can_take = refuses(
-    (lambda: exact_match("Jane Austen", ["Jane Austen"], 1), "texts is a collection"),
-    (lambda: exact_match(["Jane Austen"], "Jane Austen", 1), "answers is a collection"),
-    (lambda: recall(["a"], "a", 1), "gold is a collection"),
-    (lambda: recall(["a"], [], 1), "one passage at least"),
+    (lambda: exact_match("Jane Austen", ["Jane Austen"], 1), "texts must be a collection"),
+    (lambda: exact_match(["Jane Austen"], "Jane Austen", 1), "answers must be a collection"),
+    (lambda: recall(["a"], "a", 1), "gold must be a collection"),
+    (lambda: recall(["a"], [], 1), "at least one passage id"),
     (lambda: hit(["a"], ["a"], 0), "k must be"),
-    (lambda: evidence_f1({1}, []), "one annotator at least"),
-    (lambda: answer_f1("Rhine", "Rhine"), "answers is a collection"),
-    (lambda: answer_match("Rhine", []), "one answer at least"),
+    (lambda: evidence_f1({1}, []), "at least one annotator"),
+    (lambda: answer_f1("Rhine", "Rhine"), "answers must be a collection"),
+    (lambda: answer_match("Rhine", []), "at least one answer"),
 )
 
 
@@ -87,9 +87,9 @@ def test_measures_are_those_of_pytrec_eval_on_1000_random_runs():
         rankings[id_] = rng.permutation(pool)[: rng.integers(0, 41)].tolist()
         questions.append(Question(id_, "?", gold=tuple(gold[id_])))
     passages = {id_: [Passage("?", id=name) for name in ids] for id_, ids in rankings.items()}
-    evidence = evidence_of(questions)
+    evidence = gold_labels(questions)
     ranks = {id_: one.ranks(passages[id_]) for id_, one in evidence.items()}
-    found = measures.values([*names, "AllR@10", "F1@5"], questions, evidence, passages, ranks)
+    found = measures.compute_measures([*names, "AllR@10", "F1@5"], questions, evidence, passages, ranks)
     run = {id_: {name: 1.0 / (1 + rank) for rank, name in enumerate(ids)} for id_, ids in rankings.items()}
     qrels = {id_: dict.fromkeys(ids, 1) for id_, ids in gold.items()}
     said = pytrec_eval.RelevanceEvaluator(qrels, set(names.values())).evaluate(run)
@@ -115,7 +115,7 @@ SPAN = "The heater of the kettle is covered for two years after you bought it."
 
 
 def spans_of(*spans, documents=()):
-    return evidence_of([Question("1", "?", spans=spans)], documents)["1"]
+    return gold_labels([Question("1", "?", spans=spans)], documents)["1"]
 
 
 def ranks(evidence, *texts):

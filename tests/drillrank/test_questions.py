@@ -21,22 +21,22 @@ def row(**more):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"query": "Who?", "gold": ["fox"]}], r"line 1 has no question; its columns: query, gold"),
-        ([row(), row(question=" ")], "line 2 has no question"),
-        ([{"question": "Who?", "golds": ["fox"]}], "neither gold nor spans nor answers; its columns: question, golds"),
+        ([{"query": "Who?", "gold": ["fox"]}], r"line 1 must have a question, got the columns query, gold"),
+        ([row(), row(question=" ")], "line 2 must have a question"),
+        ([{"question": "Who?", "golds": ["fox"]}], "must have gold, spans or answers, got the columns question, golds"),
         *(([row(gold=gold)], "gold are empty") for gold in ([], [[], []])),
-        ([row(gold=["fox", 3.5])], r"line 1, gold holds strings that are not blank; not 3.5"),
-        ([row(gold=[["fox"], [3.5]])], "line 1, gold holds strings"),
-        ([row(gold=True)], r"line 1, gold is a list, not True"),
+        ([row(gold=["fox", 3.5])], r"line 1, gold must contain strings that are not blank, got 3.5"),
+        ([row(gold=[["fox"], [3.5]])], "line 1, gold must contain strings"),
+        ([row(gold=True)], r"line 1, gold must be a list, got True"),
         ([row(gold=["cat"])], r"line 1: the gold id 'cat' is not in the corpus of 10"),
         ([row(question="Who\ud800?")], r"line 1: The query contains half a character"),
         ([row(id="a")] * 2, r"line 2 has the id 'a' of questions.jsonl, line 1"),
         ([row(candidates=["cat"])], "candidate 'cat' is not in the corpus"),
-        ([row(candidates=["fox"], scores=[1, 2])], "2 scores for 1 candidates"),
-        ([row(candidates=["fox"], scores=[math.nan])], "numbers, not NaN"),
-        ([row(candidates=[{"id": "fox"}])], "a candidate is an id, or an object"),
-        ([row()] * 999 + ["no object"], "line 1000 is not JSON object, but a str"),
-        ([], "There is no question"),
+        ([row(candidates=["fox"], scores=[1, 2])], "a score for each of 1 candidates, got 2"),
+        ([row(candidates=["fox"], scores=[math.nan])], "numbers, got NaN"),
+        ([row(candidates=[{"id": "fox"}])], "a candidate must be an id or an object"),
+        ([row()] * 999 + ["no object"], "line 1000 must be a JSON object, got a str"),
+        ([], "at least one question, got none"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, rows, said):
@@ -84,9 +84,9 @@ def test_csv_as_spreadsheets_of_any_country_write_it(tmp_path, separator, start,
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"question,gold\nWho?,fox\n,owl\n", "line 3 has no question"),
-        (b"question,gold\nWho?,fox,owl\n", "line 2 has not as many cells"),
-        ("question,gold\nWho?,fox\n".encode("utf-16"), r"is no UTF-8: .* Save it in that encoding\."),
+        (b"question,gold\nWho?,fox\n,owl\n", "line 3 must have a question"),
+        (b"question,gold\nWho?,fox,owl\n", "line 2 must have 2 cells"),
+        ("question,gold\nWho?,fox\n".encode("utf-16"), r"is not UTF-8: .* Save it in that encoding\."),
     ],
 )
 def test_a_csv_file_that_cannot_be_used(tmp_path, content, said):
@@ -97,5 +97,5 @@ def test_a_csv_file_that_cannot_be_used(tmp_path, content, said):
 
 def test_columns_may_be_called_otherwise():
     assert read_questions([{"q": "Who?", "gold": ["fox"]}], {"question": "q"})[0].text == "Who?"
-    with pytest.raises(InvalidInput, match=r"Columns of questions are .*; not query"):
+    with pytest.raises(InvalidInput, match=r"columns must rename .*, got query"):
         read_questions([{"q": "Who?", "gold": ["fox"]}], {"query": "q"})

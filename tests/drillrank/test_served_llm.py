@@ -148,6 +148,21 @@ def test_ask_with_an_llm_and_an_answer(manual, capsys):
         assert record["text"] == "It leaves out damage by lime scale."
 
 
+def test_ask_takes_the_users_prompt_for_its_answer(manual, tmp_path, capsys):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("Contents\n{contents}\nIn French: {question}", encoding="utf-8")
+    with serving(says) as server:
+        asked = ["ask", str(manual), QUESTION, "--llm", server.address, "--answer", "--answer-prompt", str(prompt)]
+        assert cli.main(asked) == 0
+        assert server.prompts[-1].startswith("Contents\n[1] manual.md")
+        assert server.prompts[-1].endswith(f"\nIn French: {QUESTION}")
+        n_prompts = len(server.prompts)
+        prompt.write_text("{contents}", encoding="utf-8")
+        assert cli.main(asked) == 2
+        assert len(server.prompts) == n_prompts
+    assert "{question}" in capsys.readouterr().err
+
+
 def test_ask_says_that_there_is_no_answer(manual, capsys):
     with serving(lambda prompt: "No answer." if "Contents" in prompt else says(prompt)) as server:
         asked = ["ask", str(manual), QUESTION, "--llm", server.address, "--answer"]

@@ -65,6 +65,7 @@ BAD = {
     **dict.fromkeys(("monot5", "summarizer", "whole_paths", "tokens", "origin_key", "links_key", "title_key"), 5),
     **dict.fromkeys(("namespace", "namespace_key"), " "),
     "language": "klingon",
+    "headings": "yes",
     "guard": 1.5,
     "generated_share": -0.1,
     "min_share": 1.5,

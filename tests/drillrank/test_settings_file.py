@@ -53,7 +53,7 @@ def test_the_core_loads_what_concerns_it(file):
     d3 = drillrank.D3(**load_settings(file, "D3"))
     assert (d3.settings.sections, d3.language_model.options) == (3, {"mu": 50.0})
     assert MultiViewIndex([], **load_settings(file, "MultiViewIndex")).weights == {"raw": 2.0}
-    with pytest.raises(InvalidInput, match="give the class itself, or 'PathSearch'"):
+    with pytest.raises(InvalidInput, match="Pass the class itself, or 'PathSearch'"):
         load_settings(file, "PromptRankRetriever")
     with pytest.raises(InvalidInput, match="No component is called 'dict'"):
         load_settings(file, dict)
@@ -79,19 +79,19 @@ def test_settings_of_another_model_warn(file):
         ("\xff", "is not JSON"),
         ("[" * 200_000, "is not JSON"),
         ('{"format": "drillrank-settings-1", "settings": {"UPR": {"template": ' + "[" * 200_000, "is not JSON"),
-        ([], "is no file of settings"),
-        ({"format": "drillrank-settings-2", "settings": {}}, "is no file of settings"),
-        ({"format": "drillrank-settings-1"}, 'settings.json: "settings" holds'),
-        ({"format": "drillrank-settings-1", "settings": {"UPR": 3}}, 'settings.json: "settings" holds'),
-        (of({}, "D3"), "holds D3; nothing for UPR"),
-        ({"format": "drillrank-settings-1", "settings": {}}, "holds no settings; nothing for UPR"),
-        (of({"priors": None}), r"settings.json, UPR: settings are .*prior.*; not priors"),
-        (of({"language_model": 5}), r"settings.json, UPR: settings are .*; not language_model"),
+        ([], "must have .format.: .drillrank-settings-1"),
+        ({"format": "drillrank-settings-2", "settings": {}}, "must have .format.: .drillrank-settings-1"),
+        ({"format": "drillrank-settings-1"}, 'settings.json: "settings" must contain'),
+        ({"format": "drillrank-settings-1", "settings": {"UPR": 3}}, 'settings.json: "settings" must contain'),
+        (of({}, "D3"), "must have settings of UPR, got D3"),
+        ({"format": "drillrank-settings-1", "settings": {}}, "must have settings of UPR, got none"),
+        (of({"priors": None}), r"settings.json, UPR: settings must be among .*prior.*, got priors"),
+        (of({"language_model": 5}), r"settings.json, UPR: settings must be among .*, got language_model"),
         (of({"hops": 0}, "PathSearch"), "settings.json, PathSearch: hops must be"),
         (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: PathPrior cannot be made from"),
         (of({"pool": "many"}, "PathSearch"), "settings.json, PathSearch: pool must be"),
-        (of({"links": ["titles"]}, "PathSearch"), "settings.json, PathSearch: settings are .*; not links"),
-        (of({"model": 5}), '"model" is a specification'),
+        (of({"links": ["titles"]}, "PathSearch"), "settings.json, PathSearch: settings must be among .*, got links"),
+        (of({"model": 5}), '"model" must be a specification'),
         (of({"model_options": [5]}), '"model_options" a mapping'),
     ],
 )

@@ -64,7 +64,7 @@ def test_so_many_questions_do_tell():
 def test_verdicts_follow_the_adjusted_p_and_six_questions_are_the_least_that_can_tell():
     assert [verdict(0.1, 0.05), verdict(-0.1, 0.01), verdict(0.1, 0.051)] == ["better", "worse", "cannot tell"]
     assert difference([0.0, 0.0, 0.0]) == (0.0, 0.0, 0.0, 1.0, 3)
-    with pytest.raises(InvalidInput, match="one finite number"):
+    with pytest.raises(InvalidInput, match="must be finite numbers"):
         difference([0.5, float("nan")])
     for pairs in (1, 3, 6):
         least = least_questions(pairs)

@@ -16,8 +16,9 @@ from drillrank import UPR, load_settings
 from drillrank.cli import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import compare, tune
+from drillrank.evaluation.coordinate_search import validate_forward
 from drillrank.evaluation.statistics import difference
-from drillrank.evaluation.tuning import adopts, forward_validated, setting_line
+from drillrank.evaluation.tuning import is_adopted, setting_line
 from drillrank.views import MultiViewIndex
 from tests.drillrank.helpers import write_rows
 from tests.drillrank.test_comparison import CORPUS, WORDS
@@ -94,7 +95,7 @@ def test_noise_and_nothing_better_keep_the_defaults_and_say_so(tmp_path):
     assert load_settings(tmp_path / "settings.json", "UPR") == {"model": "unigram"}
     tuned = tune(first_stage_knows(10), grid={"prior": [], "prior_weight": []}, measure="AllR@3")
     assert (tuned.best, tuned.adopted, tuned.gain.mean) == ({}, False, 0.0)
-    assert tuned.advice == "Nothing that was tried is better than the defaults of UPR: they are kept."
+    assert tuned.advice == "No setting that was tried is better than the defaults of UPR, which are kept."
 
 
 def test_of_400_tunings_on_noise_few_change_anything():
@@ -103,8 +104,8 @@ def test_of_400_tunings_on_noise_few_change_anything():
         random_values = np.random.default_rng(seed)
         table = random_values.integers(0, 2, (3, 3, 20)).astype(float)
         parts = np.array_split(random_values.permutation(20), 10)
-        _, best, changes = forward_validated(STEPS, parts, values_of(table), {})
-        adopted += adopts(best, difference(changes))
+        _, best, changes = validate_forward(STEPS, parts, values_of(table), {})
+        adopted += is_adopted(best, difference(changes))
     assert adopted <= 20  # 5 %; 2.5 % on one side would be 10
 
 
@@ -145,10 +146,10 @@ def test_a_question_is_measured_by_a_choice_that_has_seen_neither_it_nor_a_later
     """Whatever the last part holds, the choices before it are the same."""
     table = np.random.default_rng(3).random((3, 3, 9))
     parts = [np.array([4, 0, 7]), np.array([2, 8, 1]), np.array([3, 5, 6])]
-    chosen, _, changes = forward_validated(STEPS, parts, values_of(table), {})
+    chosen, _, changes = validate_forward(STEPS, parts, values_of(table), {})
     turned = table.copy()
     turned[:, :, parts[2]] = 1 - turned[:, :, parts[2]]
-    others, _, other_changes = forward_validated(STEPS, parts, values_of(turned), {})
+    others, _, other_changes = validate_forward(STEPS, parts, values_of(turned), {})
     assert (len(chosen), len(changes)) == (2, 6)
     assert chosen == others
     assert changes[:3].tolist() == other_changes[:3].tolist()
@@ -160,7 +161,10 @@ def test_settings_that_fail_are_told_and_not_chosen():
         tuned = tune(rows, grid={"mu": [], "prior": ["cosine"], "prior_weight": []}, measure="RR")
     assert tuned.best == {}
     assert "must be a cosine" in tuned.problems[0]
-    with pytest.warns(DrillrankWarning), pytest.raises(InvalidInput, match=r"Nothing can be tuned.*must be a cosine"):
+    with (
+        pytest.warns(DrillrankWarning),
+        pytest.raises(InvalidInput, match=r"UPR failed with its defaults.*must be a cosine"),
+    ):
         tune(rows, {"component": "UPR", "prior": "cosine"}, measure="RR")
 
 
@@ -209,7 +213,7 @@ def test_one_file_holds_the_settings_of_several_components(tmp_path):
     assert set(json.loads(file.read_text())["tuned"]) == {"UPR", "PromptRank"}
     other = tmp_path / "notes.json"
     other.write_text("{}")
-    with pytest.raises(InvalidInput, match="is no file of settings"):
+    with pytest.raises(InvalidInput, match="Pass a file that `drillrank tune` wrote"):
         tune(rows, grid={"mu": [], "prior": []}, measure="RR").save(other)
     assert other.read_text() == "{}"
 
@@ -217,20 +221,20 @@ def test_one_file_holds_the_settings_of_several_components(tmp_path):
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ({"component": "MonoT5"}, "Components whose settings are tuned are UPR, PromptRank"),
+        ({"component": "MonoT5"}, "component must be one of UPR, PromptRank"),
         ({"component": "Nothing"}, "No component is called 'Nothing'"),
-        ({"component": {"model": "unigram"}}, "Components whose settings are tuned"),
+        ({"component": {"model": "unigram"}}, "component must be one of"),
         ({"component": {"component": "UPR", "priors": 3}}, "priors"),
-        ({"folds": 1}, "cannot be cut into 1 folds"),
-        ({"measure": "best"}, "There is no measure 'best'"),
-        ({"grid": {"hops": [2]}}, "UPR has no setting 'hops' to tune"),
+        ({"folds": 1}, "folds must be at least 2.*got 1 for 10"),
+        ({"measure": "best"}, "The measure 'best' does not exist"),
+        ({"grid": {"hops": [2]}}, "grid must name settings of UPR.*got 'hops'"),
         ({"grid": {"mu": [-1]}}, "mu=-1 cannot be tried"),
-        ({"grid": {"mu": 5}}, "Candidates of mu are a list"),
+        ({"grid": {"mu": 5}}, "Candidates of mu must be a list"),
         ({"grid": {"prior": ["unknown"]}}, "prior='unknown' cannot be tried"),
-        ({"grid": {"mu": [], "prior": [], "prior_weight": []}}, "There is nothing to tune in UPR"),
-        ({"component": "PromptRank", "grid": {"instructions": ["{path} Ask."]}}, "instructions does nothing with"),
+        ({"grid": {"mu": [], "prior": [], "prior_weight": []}}, "grid must contain candidates for UPR"),
+        ({"component": "PromptRank", "grid": {"instructions": ["{path} Ask."]}}, "instructions has no effect on"),
         ({"component": "D3"}, "D3 reads documents"),
-        ({"component": lambda _query, passages: passages}, "Components whose settings are tuned are UPR"),
+        ({"component": lambda _query, passages: passages}, "component must be one of UPR"),
     ],
 )
 def test_what_cannot_be_tuned_is_told(named, said):
@@ -257,6 +261,6 @@ def test_the_command_writes_a_file_that_the_others_load(tmp_path, capsys, monkey
     ask = ["ask", "manual.md", "Where does the owl live?", "--no-cache", "--settings"]
     assert "region 2" in told(0, *ask, "settings.json")
     Path("bad.json").write_text("[]")
-    assert "is no file of settings" in told(2, *ask, "bad.json")
+    assert "Pass a file that `drillrank tune` wrote" in told(2, *ask, "bad.json")
     other = told(2, "compare", "asked.jsonl", "--component", "PromptRank", "--settings", "settings.json")
-    assert "nothing for PromptRank" in other
+    assert "settings of PromptRank, got UPR" in other

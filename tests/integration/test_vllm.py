@@ -8,19 +8,23 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
+import httpx
+import numpy as np
 import pytest
+import sentence_transformers
 import torch
 import transformers
 
 from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
 from drillrank import Path as DocumentPath
-from drillrank.errors import DrillrankError
 from drillrank.evaluation.settings_file import keyword_arguments
-from drillrank.likelihood import HuggingFaceModel, ServedModel
+from drillrank.likelihood import HuggingFaceModel
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.test_trusted_wording import CHAT
+from tests.drillrank.neural.tiny_cross_encoder import LONGEST, save_cross_encoder
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
 PYTHON = os.environ.get("DRILLRANK_VLLM_PYTHON")
@@ -55,16 +59,17 @@ def folder(tmp_path_factory) -> Path:
 class VLLM:
     """The server, started and ended as often as need be."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str, max_length: int = 1024) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             self.port = unused.getsockname()[1]
         self.folder = folder
+        self.arguments = [*arguments, "--max-model-len", str(max_length)]
         self.start()
 
     def start(self) -> None:
         settings = ["--model", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
-        settings += ["--enforce-eager", "--max-model-len", "1024", "--served-model-name", "tiny"]
+        settings += ["--enforce-eager", "--served-model-name", "tiny", *self.arguments]
         self.process = subprocess.Popen(
             [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", *settings],
             env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "PYTHONPATH": ""},
@@ -77,12 +82,10 @@ class VLLM:
     def wait(self) -> None:
         for _ in range(300):
             assert self.process.poll() is None, "vLLM ended"
-            try:
-                assert ServedModel(self.address, retries=0).server
-            except DrillrankError:
-                time.sleep(3)
-            else:
-                return
+            with suppress(httpx.HTTPError):
+                if httpx.get(f"http://127.0.0.1:{self.port}/health").is_success:
+                    return
+            time.sleep(3)
         raise AssertionError("vLLM did not start")
 
     def close(self) -> None:
@@ -96,12 +99,9 @@ class VLLM:
 
 @pytest.fixture(scope="module")
 def vllm(folder):
-    server = VLLM(folder)
-    try:
+    with closing(VLLM(folder, max_length=512)) as server:
         server.wait()
         yield server
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -138,7 +138,7 @@ def test_two_hundred_calls_at_once(vllm):
 
 
 def test_killed_and_started_again_in_mid_run_it_loses_nothing(vllm):
-    there = load_language_model(vllm.address, prompts_per_request=1, concurrency=2, retries=40)
+    there = load_language_model(vllm.address, prompts_per_request=1, concurrency=2, retries=40, timeout=900.0)
     here = HuggingFaceModel(str(vllm.folder), dtype="float32")
     texts = [f"Basel {number} " * 20 for number in range(400)]
     assert UPR(there).rank("who?", ["Basel"])
@@ -147,3 +147,41 @@ def test_killed_and_started_again_in_mid_run_it_loses_nothing(vllm):
     found = [item.score for item in UPR(there).rank("who?", texts)]
     killing.join()
     assert found == pytest.approx([item.score for item in UPR(here).rank("who?", texts)], abs=1e-3)
+
+
+DOCUMENTS = ["Basel lies on the Rhine.", "Emma is a novel.", "Foxes hunt at night.", "A novel is a long text.", "Emma"]
+
+
+@pytest.fixture(scope="module")
+def cross_encoder(tmp_path_factory) -> str:
+    """A tiny BERT with one label; vLLM's attention on a CPU wants heads of 32."""
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    return save_cross_encoder(folder, [QUESTION, *DOCUMENTS], width=64, n_heads=2)
+
+
+@pytest.fixture(scope="module")
+def rerank_server(cross_encoder):
+    with closing(VLLM(Path(cross_encoder), max_length=LONGEST)) as server:
+        server.wait()
+        yield server
+
+
+@pytest.mark.parametrize("scores", ["probability", "logit"])
+@pytest.mark.parametrize("path", ["/rerank", "/v1/rerank", "/v2/rerank"])
+def test_reranking_is_that_of_sentence_transformers(rerank_server, cross_encoder, path, scores):
+    address = f"http://127.0.0.1:{rerank_server.port}{path}#tiny"
+    model = load_language_model(address, api="vllm", scores=scores, documents_per_request=2)
+    encoder = sentence_transformers.CrossEncoder(cross_encoder, device="cpu")
+    pairs = [(QUESTION, text) for text in DOCUMENTS]
+    expected = encoder.predict(pairs, activation_fn=torch.nn.Identity(), show_progress_bar=False)
+    assert np.ptp(expected) > 0.1  # random weights that make a difference
+    ranking = Relevance(model).rank(QUESTION, DOCUMENTS)
+    assert [item.details["position"] for item in ranking] == list(np.argsort(-expected, kind="stable"))
+    log_odds = {item.details["position"]: item.details["log_odds"] for item in ranking}
+    assert [log_odds[position] for position in range(len(DOCUMENTS))] == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def test_the_model_of_a_rerank_server_need_not_be_named(rerank_server):
+    named, unnamed = (f"http://127.0.0.1:{rerank_server.port}/rerank{name}" for name in ("#tiny", ""))
+    first, second = (Relevance(address).rank(QUESTION, DOCUMENTS) for address in (named, unnamed))
+    assert [item.score for item in first] == pytest.approx([item.score for item in second], abs=1e-3)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from drillrank.cli import terminal
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.lines import LineNumbers
@@ -26,7 +28,7 @@ from drillrank.errors import InvalidInput, warn
 from drillrank.explanation import Explanations
 from drillrank.files import cache_folder
 from drillrank.generation.support import check_support
-from drillrank.likelihood import UnigramModel
+from drillrank.likelihood import LanguageModel, SumOfExperts, UnigramModel
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import check_placeholders
 from drillrank.rerank.upr import UPR
@@ -34,6 +36,8 @@ from drillrank.structure import breadcrumb
 
 _PASSED_OVER = "Hidden and ignored files are passed over, and those that --include and --exclude leave out."
 _N_NAMED = 10  # skipped files that are named
+_PROBE = "drillrank"  # a question and a passage; what a model computes of a passage may be stored, so not the user's
+_N_PRECOMPUTED = 100  # passages for each question
 _N_SPARE = 10  # passages that are read in addition where some of the best have no word of the question
 
 
@@ -51,6 +55,7 @@ def run_ask(
     exclude: Sequence[str],
     follow_links: bool,
     no_cache: bool,
+    precompute: bool = False,
     **options: Any,
 ) -> bool:
     """Print evidence for each question. `drillrank ask --help` explains the options.
@@ -68,11 +73,19 @@ def run_ask(
     check_placeholders(prompt, "contents", "question")
     files, all_questions = _split_words(words, questions)
     size = EvidenceSize(top_n, max_tokens)
-    d3 = finder.build()
+    cache = None if no_cache else cache_folder()
+    d3 = finder.build(cache)
+    if precompute and not _has_prefix_cache(d3.language_model):
+        raise InvalidInput(
+            f"--precompute needs a Hugging Face model and the cache, got {d3.language_model.spec!r:.200}. Give --model "
+            "unigram+hf:DIR without --no-cache."
+        )
     if not isinstance(d3.language_model, UnigramModel):  # load it now, so that its errors come before any output
-        UPR(d3.language_model).rank(all_questions[0], [Passage(all_questions[0])])
+        UPR(d3.language_model).rank(_PROBE, [Passage(_PROBE)])
     listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
-    corpus = read_corpus(*listed, d3, None if no_cache else cache_folder())
+    corpus = read_corpus(*listed, d3, cache)
+    if precompute:
+        _precompute(d3, corpus, all_questions)
     is_success = False
     for question in all_questions:
         result = ask_files(d3, corpus, question, size, explain=explain)
@@ -144,6 +157,36 @@ def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pat
         if len(skipped) > _N_NAMED:
             print_problem("yellow", f"and {len(skipped) - _N_NAMED:,} more.")
     return corpus
+
+
+def _has_prefix_cache(model: LanguageModel) -> bool:
+    """Return True if a model, or an expert of a sum, keeps what it computes of passages."""
+    experts = model.experts if isinstance(model, SumOfExperts) else [model]
+    return any(expert.options.get("prefix_cache") is not None for expert in experts)
+
+
+def _precompute(d3: D3, corpus: FileCorpus, questions: Sequence[str]) -> None:
+    """Let the model compute the passages that the first stage ranks best for each question.
+
+    Raises:
+        InvalidInput: They do not fit into the cache.
+    """
+
+    def list_passages(files: PreparedCorpus) -> list[Passage]:
+        passages = [one for question in questions for one in d3.list_first_stage(question, files, _N_PRECOMPUTED)]
+        return list({(passage.title, passage.text): passage for passage in passages}.values())
+
+    passages, ranker = corpus.ask(d3, list_passages), UPR(d3.language_model)
+    estimate = ranker.estimate_precompute(passages)
+    size = f"{count_of(len(passages), 'passage')} of {decimal(estimate.n_bytes)}"
+    if not estimate.fits:
+        raise InvalidInput(
+            f"--precompute would keep {size}, got room for {decimal(estimate.max_bytes)}. Raise --prefix-cache, "
+            "or ask fewer questions at once."
+        )
+    print_problem("dim", f"Computing {size}, in about {estimate.seconds:,.0f} s.")
+    with terminal.progress("Computing passages") as on_progress:
+        ranker.precompute(passages, on_progress)
 
 
 def ask_files(

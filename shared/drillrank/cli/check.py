@@ -43,9 +43,10 @@ def run_check(
     """
     is_file = answer == STANDARD_INPUT or os.path.lexists(answer)
     text = read_named_document(answer, " with an answer").text if is_file else answer
-    d3 = FinderOptions(**options).build()
+    cache = None if no_cache else cache_folder()
+    d3 = FinderOptions(**options).build(cache)
     listed = list_input_files(files, follow_links=follow_links, include=include, exclude=exclude)
-    corpus = read_corpus(*listed, d3, None if no_cache else cache_folder())
+    corpus = read_corpus(*listed, d3, cache)
     checked = check_answer(d3, corpus, text)
     for item in checked:
         if as_json:

@@ -102,6 +102,9 @@ _finder_options = _options(
     click.option("--preset", type=click.Choice(["paper"]), help="Use the method of the paper as published."),
     click.option("--settings", metavar="FILE", help="Settings of D3, as `drillrank tune` writes them."),
     _trust,
+    click.option(
+        "--prefix-cache", metavar="SIZE", help="Disk space for what an hf: model computed of passages; 2 GB by default."
+    ),
     click.option("--follow-links", is_flag=True, help="Follow links in folders that lead outside them."),
     click.option("--no-cache", is_flag=True, help="Neither use nor write the cache of files that were read."),
 )
@@ -110,6 +113,15 @@ _comparison_options = _options(
     click.argument("corpus", nargs=-1),
     click.option("--first-stage", metavar="PATH", help="A retriever by dotted path; BM25 by default."),
     click.option("--candidates", default=50, show_default=True, help="Candidates for each question."),
+    click.option(
+        "--dataset",
+        type=click.Choice(["qasper", "hotpotqa", "2wikimultihop", "dpr"]),
+        help="QUESTIONS is an official file of this dataset, which contains the corpus.",
+    ),
+    click.option("--n-questions", type=click.IntRange(1), metavar="N", help="Take the first N questions only."),
+    click.option(
+        "--preset", type=click.Choice(["paper"]), help="Use each component by name as its paper describes it."
+    ),
     click.option("--column", "columns", multiple=True, metavar="OURS=THEIRS", help="What the file calls it."),
     click.option("--results", metavar="FILE", help="Keep results in this JSON Lines file, and go on from it."),
     _json,
@@ -136,7 +148,12 @@ _comparison_options = _options(
 @click.option(
     "--answer-prompt",
     metavar="FILE",
-    help="Prompt of --answer, in place of ours: a text with {contents} and {question}.",
+    help="Prompt of --answer, in place of the built-in one: a text with {contents} and {question}.",
+)
+@click.option(
+    "--precompute",
+    is_flag=True,
+    help="Let an hf: model compute the 100 best passages of the first stage beforehand.",
 )
 @click.option("--explain", is_flag=True, help="Show what each word adds to each score, and which sections were read.")
 @_json
@@ -182,7 +199,10 @@ def outline(file: str) -> bool:
 
 @commands.command()
 @_comparison_options
-@click.option("--component", "components", multiple=True, default=["UPR"], metavar="[NAME=]COMPONENT", help=_COMPONENT)
+@click.option("--component", "components", multiple=True, metavar="[NAME=]COMPONENT", help=_COMPONENT)
+@click.option(
+    "--strategies", is_flag=True, help="Compare D3's strategies with the LLM of --llm, as in table 1 of its paper."
+)
 @click.option("--settings", metavar="FILE", help="Settings of the components, as `drillrank tune` writes them.")
 @_trust
 @click.option("--measure", "measures", multiple=True, metavar="NAME", help="Several times; the first one decides.")
@@ -206,6 +226,12 @@ def compare(**options: Any) -> bool:
 @click.option(
     "--try", "tried", multiple=True, metavar="SETTING=LIST", help="Other candidates: mu=[30,300]; [] for none."
 )
+@click.option(
+    "--write-instructions",
+    metavar="MODEL",
+    help="Try instructions of PromptRank that this T5 writes, such as hf:google-t5/t5-base.",
+)
+@click.option("--n-instructions", default=200, show_default=True, help="Number of instructions that the T5 writes.")
 @click.option("--folds", default=10, show_default=True, help="Parts, each measured with what those before choose.")
 @click.option(
     "--coverage", type=float, metavar="SHARE", help="Calibrate Coverage(SHARE) of a reranker, and tune nothing."
@@ -252,7 +278,7 @@ def doctor() -> None:
 def mcp(folders: tuple[str, ...], **options: Any) -> None:
     """Let agents ask about folders (MCP).
 
-    A server of the Model Context Protocol with the tools ask, outline and read, on standard input and output.
+    A server of the Model Context Protocol with the tools ask, check, outline and read, on standard input and output.
     `drillrank install-agent` adds it to the agents on this machine.
     """
     from drillrank.cli.mcp import serve

@@ -15,12 +15,15 @@ from drillrank.files import check_target, replace_file
 from drillrank.limits import read_json
 
 _OF_TUNE = ("folds", "measure")  # options that a calibration does not take
+_PRESET_COMPONENTS = ("UPR", "BRMGR", "PromptRank", "PathSearch", "MultiViewIndex", "D3")
 
 
 def run_compare(
     components: Sequence[str],
     settings: str | None,
     trust_settings: bool,
+    strategies: bool,
+    preset: str | None,
     html: str | None,
     as_json: bool,
     **options: Any,
@@ -33,15 +36,12 @@ def run_compare(
         for other in (options["questions"], *options["corpus"], options["results"], settings):
             if other and Path(other).resolve() == Path(html).resolve():
                 raise InvalidInput(f"{html} is read or kept: give the report a file of its own.")
-    component_by_name = dict(map(_parse_component, components))
-    if len(component_by_name) < len(components):
-        raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
+    component_by_name = _name_components(components, strategies, options["llm"])
     if settings:
         shared = {"settings": settings, "trust_settings": trust_settings}
-        component_by_name = {
-            name: shared | ({"component": component} if isinstance(component, str) else component)
-            for name, component in component_by_name.items()
-        }
+        component_by_name = {name: shared | component for name, component in component_by_name.items()}
+    if preset:
+        component_by_name = {name: _with_preset(component, preset) for name, component in component_by_name.items()}
     with terminal.progress("questions") as on_progress:
         comparison = compare(components=component_by_name, on_progress=on_progress, **_as_arguments(options))
     if as_json:
@@ -60,7 +60,15 @@ def run_compare(
 
 
 def run_tune(
-    component: str, tried: Sequence[str], out: str | None, as_json: bool, coverage: float | None, **options: Any
+    component: str,
+    tried: Sequence[str],
+    write_instructions: str | None,
+    n_instructions: int,
+    preset: str | None,
+    out: str | None,
+    as_json: bool,
+    coverage: float | None,
+    **options: Any,
 ) -> None:
     """Tune a component, print the settings that were tried, and write the best ones to a file."""
     if coverage is not None:
@@ -71,13 +79,12 @@ def run_tune(
     from drillrank.evaluation.settings_file import read_settings_file
 
     _, specification = _parse_component(component)
-    grid = {}
-    for candidates in tried:
-        name, _, values = candidates.partition("=")
-        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {candidates[:50]!r}")
+    if preset:
+        specification = _with_preset(specification, preset)
     check_target(out)
     if Path(out).exists():
         read_settings_file(out)  # raises if it is another kind of file, which must not be overwritten
+    grid = _read_grid(tried, write_instructions, n_instructions)
     try:
         with terminal.progress("questions and settings") as on_progress:
             tuning = tune(component=specification, grid=grid, on_progress=on_progress, **_as_arguments(options))
@@ -91,7 +98,7 @@ def run_tune(
     if as_json:
         terminal.print_json(tuning.to_dict())
     else:
-        terminal.console.print(escape(f"{tuning}\n{out} holds the settings of {tuning.component}."))
+        terminal.console.print(escape(f"{tuning}\n{out} contains the settings of {tuning.component}."))
 
 
 def _run_calibration(component: str, share: float, out: str, as_json: bool, options: Mapping[str, Any]) -> None:
@@ -118,21 +125,79 @@ def _run_calibration(component: str, share: float, out: str, as_json: bool, opti
         )
 
 
-def _as_arguments(options: dict[str, Any]) -> dict[str, Any]:
+def _read_grid(tried: Sequence[str], write_instructions: str | None, n_instructions: int) -> dict[str, Any]:
+    """Return the candidates of each setting: those of the user, and instructions that a T5 writes.
+
+    Raises:
+        InvalidInput: The candidates are not JSON, or the model writes no instructions.
+    """
+    grid = {}
+    for candidates in tried:
+        name, _, values = candidates.partition("=")
+        grid[name] = read_json(values, f"--try is SETTING=LIST, such as mu=[30,300]; {candidates[:50]!r}")
+    if write_instructions:
+        from drillrank.rerank.tuning import generate_instructions
+
+        grid["instructions"] = generate_instructions(write_instructions, n_instructions)
+    return grid
+
+
+def _as_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as arguments of `compare` and `tune`: None for an empty tuple, and columns as a mapping.
 
     Raises:
-        InvalidInput: One of the columns is not a pair.
+        InvalidInput: One of the columns is not a pair, or the dataset cannot be read.
     """
     columns = [column.partition("=") for column in options["columns"]]
     for column, equals, _ in columns:
         if not equals:
             raise InvalidInput(f"--column is OURS=THEIRS, such as candidates=bm25_top; not {column!r:.200}.")
     arguments = {name: value if value != () else None for name, value in options.items()}
+    dataset, n_questions = arguments.pop("dataset"), arguments.pop("n_questions")
+    questions, corpus = _read_questions(dataset, n_questions, arguments)
+    arguments |= {"questions": questions, "corpus": corpus}
     return {**arguments, "columns": {name: column_name for name, _, column_name in columns}}
 
 
-def _parse_component(option: str) -> tuple[str, Any]:
+def _read_questions(dataset: str | None, n_questions: int | None, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the questions and the corpus: the names of files, or those of a public dataset."""
+    from drillrank.evaluation import datasets, questions
+
+    if dataset is None:
+        file: Any = arguments["questions"]
+        if n_questions is not None:
+            columns = dict(column.split("=", 1) for column in arguments["columns"] or ())
+            file = questions.read_questions(file, columns)[:n_questions]
+        return file, arguments["corpus"]
+    if arguments["corpus"]:
+        raise InvalidInput(f"--dataset {dataset} has its own corpus, got {arguments['corpus']!r:.200}. Remove it.")
+    read = {
+        "qasper": datasets.read_qasper,
+        "hotpotqa": datasets.read_hotpotqa,
+        "2wikimultihop": datasets.read_2wikimultihop,
+        "dpr": datasets.read_dpr,
+    }[dataset]
+    return read(arguments["questions"], n_questions)
+
+
+def _name_components(components: Sequence[str], strategies: bool, llm: str | None) -> dict[str, dict[str, Any]]:
+    """Return the components by name. D3's strategies, if they are asked for, come last.
+
+    Raises:
+        InvalidInput: Two components have one name, or the strategies have no LLM.
+    """
+    from drillrank.evaluation import d3_strategies
+
+    if strategies and llm is None:
+        raise InvalidInput("--strategies needs an LLM: give --llm http://host:port/v1#model.")
+    pairs = [_parse_component(component) for component in components or ([] if strategies else ["UPR"])]
+    component_by_name = dict(pairs)
+    if len(component_by_name) < len(pairs):
+        raise InvalidInput("Two components have one name: give NAME=COMPONENT.")
+    return component_by_name | (d3_strategies(llm) if strategies and llm else {})
+
+
+def _parse_component(option: str) -> tuple[str, dict[str, Any]]:
     """Return the name and the component of `NAME=COMPONENT`.
 
     Raises:
@@ -141,4 +206,21 @@ def _parse_component(option: str) -> tuple[str, Any]:
     name, equals, component = option.partition("=")
     if not equals or "{" in name:
         name = component = option
-    return name, read_json(component, f"--component {name:.50}") if component.startswith("{") else component
+    if component.startswith("{"):
+        parsed: dict[str, Any] = read_json(component, f"--component {name:.50}")
+        return name, parsed
+    return name, {"component": component}
+
+
+def _with_preset(component: Mapping[str, Any], preset: str) -> dict[str, Any]:
+    """Return a component with the preset. Its own settings win.
+
+    Raises:
+        InvalidInput: The component has no preset.
+    """
+    if component.get("component") not in _PRESET_COMPONENTS:
+        raise InvalidInput(
+            f"--preset needs components out of {', '.join(_PRESET_COMPONENTS)}, got "
+            f'{component.get("component")!r:.200}. Write its preset in JSON: {{"component": ..., "preset": ...}}.'
+        )
+    return {"preset": preset, **component}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import date
@@ -22,6 +19,7 @@ from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.prepared import PreparedCorpus
 from drillrank.drilldown.versions import Date
 from drillrank.errors import DrillrankError, InvalidInput, warn
+from drillrank.files import make_private_folder
 from drillrank.likelihood.encoders import Encoder
 from drillrank.progress import OnProgress
 from drillrank.structure import Document
@@ -66,7 +64,7 @@ class FileCorpus:
         self._file: Path | None = None
         try:
             if folder is not None:
-                _make_private(folder)
+                make_private_folder(folder)
                 self._file = folder / f"corpus-{version('drillrank')}-{language}-{unit}s.sqlite"
         except OSError as cause:
             warn(f"Nothing is cached in {folder}: {cause}.")
@@ -197,17 +195,3 @@ def _changed(file: InputFile) -> Date | None:
     except (OSError, ValueError, OverflowError):
         return None
     return day.year, day.month, day.day
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder that only the user may write to: files of others there would be shown as evidence.
-
-    Raises:
-        OSError: The folder cannot be made, or others may write to it.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = folder.lstat()
-    if sys.platform != "win32" and (
-        not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022
-    ):
-        raise PermissionError("others may write there")

@@ -22,7 +22,7 @@ from drillrank.cli.ask import ask_files
 from drillrank.cli.check import check_answer
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.lines import is_text_file, number_lines
-from drillrank.cli.options import EvidenceSize
+from drillrank.cli.options import DEFAULT_TOP_N, EvidenceSize
 from drillrank.cli.results import FileEvidence, JsonRecord, Range
 from drillrank.cli.sources import InputFile, list_input_files
 from drillrank.corpus.documents import DEFAULT_UNIT
@@ -107,6 +107,7 @@ class FolderTools:
         exclude: Sequence[str] = (),
         as_of: str | None = None,
         hops: int | None = None,
+        start: int = 0,
     ) -> JsonRecord:
         """Find the passages that answer a question, best first. Call this before you read or list files.
 
@@ -124,9 +125,13 @@ class FolderTools:
             exclude: Patterns of files that are not read.
             as_of: Date such as 2023-06; later files are not read, and the version of that time counts.
             hops: 2 for questions that need two files, 1 to follow no links.
+            start: `next` of the previous answer, for the passages after those.
         """
         check_query(question)
         size = EvidenceSize(top_n, max_tokens)
+        _check_start(start)
+        if start:
+            size = EvidenceSize(start + (top_n or DEFAULT_TOP_N))
         d3 = self._d3
         overrides: dict[str, Any] = {"as_of": as_of, "hops": hops}
         overrides = {name: value for name, value in overrides.items() if value is not None}
@@ -138,18 +143,20 @@ class FolderTools:
             corpus = self._prepare_corpus(sources, d3)
             result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]
-        found = result.found if result.evidence else False
-        evidence = [describe_evidence(item) for item in result.evidence]
+        is_here = result.found if result.evidence else False
+        evidence = [describe_evidence(item) for item in result.evidence[start:]]
         answer = {
-            "found": found,
+            "found": is_here,
             "confidence": None if result.confidence is None else round(result.confidence, 2),
-            "finding": "" if found is not False else result.finding or _NOTHING_MATCHED,
+            "finding": "" if is_here is not False else result.finding or _NOTHING_MATCHED,
             "evidence": evidence,
             "gap": result.gap if evidence else "",
-            "problems": self._summarize_problems(problems),
+            "problems": [] if start else self._summarize_problems(problems),
+            "next": start + len(evidence) if len(evidence) >= (top_n or DEFAULT_TOP_N) else None,
         }
         while max_tokens is not None and len(evidence) > 1 and count_tokens(to_text(answer)) > max_tokens:
             del evidence[-1]
+            answer["next"] = start + len(evidence)
         return answer
 
     def check(self, answer: str) -> JsonRecord:
@@ -198,6 +205,7 @@ class FolderTools:
             max_tokens: Size of a part, in tokens.
         """
         check_positive(max_tokens=max_tokens)
+        _check_start(start)
         if file:
             opened = self._open(file)[0]
             sections = list(map(opened.describe_section, opened.document.sections()))
@@ -226,6 +234,7 @@ class FolderTools:
             max_tokens: Size of a part, in tokens.
         """
         check_positive(max_tokens=max_tokens)
+        _check_start(start)
         opened, lines, pages = self._open(file)
         text = opened.document.text
         begin, end = 0, len(text)
@@ -239,7 +248,7 @@ class FolderTools:
         stop = _fit_text(text, begin, end, max_tokens)
         return {
             "at": opened.describe_coordinates(begin, stop),
-            "text": text[begin:stop],
+            "text": _join_line_ends(text[begin:stop]),
             "next": stop if stop < end else None,
         }
 
@@ -351,8 +360,12 @@ def describe_evidence(item: FileEvidence) -> JsonRecord:
         "version": item.version,
         "other_versions": item.other_versions,
         "also": [format_coordinates(other.file, None, other.pages) for other in item.same_text],
-        "text": item.text,
+        "text": _join_line_ends(item.text),
     }
+
+
+def _join_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def to_text(answer: Any) -> str:
@@ -385,6 +398,11 @@ def suggest(name: str, names: Iterable[str], separator: str = "/") -> str:
     keys = keys or get_close_matches(folded, names_by_key, _N_SUGGESTIONS, 0.7)
     similar = list(dict.fromkeys(other for key in keys for other in names_by_key[key]))[:_N_SUGGESTIONS]
     return f" Did you mean {' or '.join(f'{other!r:.200}' for other in similar)}?" if similar else ""
+
+
+def _check_start(start: int) -> None:
+    if start < 0:
+        raise InvalidInput(f"start must be 0 or the `next` of an answer, got {start!r:.200}.")
 
 
 def _fit(entries: Sequence[str], start: int, max_tokens: int) -> int:

@@ -37,8 +37,8 @@ def run_outline(file: str) -> bool:
         while branches[-1][0] >= depth:
             branches.pop()
         pages = document.page_numbers(section.start, section.end)
-        location = ", ".join([*([page_range(pages)] if pages else []), f"{section.start}–{section.end}"])
-        label = f"{one_line(section.heading) or '(no heading)'} [dim]{location}[/dim]"
+        extent = ", ".join([*([page_range(pages)] if pages else []), f"{section.start}–{section.end}"])
+        label = f"{one_line(section.heading) or '(no heading)'} [dim]{extent}[/dim]"
         branches.append((depth, branches[-1][1].add(label)))
     terminal.console.print(root)
     return any(section.path for section in sections)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 import os
 import secrets
@@ -9,6 +10,7 @@ import signal
 from collections.abc import Callable
 from functools import wraps
 from importlib.metadata import version
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -38,12 +40,11 @@ def serve(folders: tuple[str, ...], follow_links: bool, no_cache: bool, http: st
     token = os.environ.get(TOKEN_VARIABLE, "")
     if address is not None:
         check_token(address[0], token)
-    d3 = FinderOptions(**options).build()
     cache = None if no_cache else cache_folder()
-    tools = FolderTools(d3, folders, follow_links, cache)
-    if cache is not None and not all(is_outside(cache, folder) for folder in tools.folders):
+    if cache is not None and not all(is_outside(cache, Path(folder)) for folder in folders):
         warn("Nothing is cached, because the cache is in one of the folders.")
-        tools = FolderTools(d3, folders, follow_links)
+        cache = None
+    tools = FolderTools(FinderOptions(**options).build(cache), folders, follow_links, cache)
     if address is not None:
         serve_http(tools, *address, token)
         return
@@ -90,7 +91,8 @@ def make_server(tools: FolderTools, url: str = "", token: str = "") -> Any:
     )
     lock = Lock()
     for tool in (tools.ask, tools.check, tools.outline, tools.read):
-        server.add_tool(_wrap_tool(tool, lock), annotations=annotations, structured_output=False)
+        options = {"description": inspect.getdoc(tool), "annotations": annotations, "structured_output": False}
+        server.add_tool(_wrap_tool(tool, lock), **options)
     return server
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from drillrank.cli.terminal import print_problem
 from drillrank.drilldown.d3 import D3
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import check_positive
+from drillrank.errors import check_positive, warn
+from drillrank.files import make_private_folder
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.encoders import Encoder, default_encoder
+from drillrank.likelihood.load import split_sum
+from drillrank.likelihood.prefix_files import parse_bytes
 from drillrank.passages import check_top_n
 from drillrank.settings import as_settings
 
 DEFAULT_TOP_N = 5
 """Number of passages for a question if the user gives none."""
+_PREFIX_MEMORY, _PREFIX_DISK = 10**9, "2 GB"
 _NO_ENCODER = "none"  # value of --embed
 _RETRIES = 2  # requests to the LLM's server after a failure; the user waits meanwhile
 
@@ -37,6 +42,7 @@ class FinderOptions:
         unit: Unit of evidence, "paragraph" or "passage"; None for the default of `D3Settings`.
         preset: "paper" for the method as published; None for the defaults.
         hops: 2 to follow links to other files, 1 not to; None follows them where the best passage leaves words open.
+        prefix_cache: Bytes on disk for what a Hugging Face model computed of passages; None for "2 GB".
     """
 
     model: str | None = None
@@ -49,16 +55,19 @@ class FinderOptions:
     unit: str | None = None
     preset: str | None = None
     hops: int | None = None
+    prefix_cache: str | None = None
 
-    def build(self) -> D3:
+    def build(self, cache: Path | None = None) -> D3:
         """Return D3 with these options. Print which encoder it has, if the user named none.
+
+        Args:
+            cache: Folder of the cache, in which Hugging Face models keep what they compute of passages; None for no
+                cache.
 
         Raises:
             DrillrankError: One of the options cannot be used.
         """
-        lm: str | LanguageModel | None = self.model
-        if self.language is not None:
-            lm = load_evidence_model(self.model or "unigram", language=self.language)
+        lm = self._load_model(cache)
         arguments: dict[str, Any] = {"model": lm or "unigram"}
         if self.settings is not None:
             from drillrank.evaluation.settings_file import load_settings
@@ -74,6 +83,19 @@ class FinderOptions:
         elif "embed" not in arguments and self.preset is None:  # the paper has no encoder
             arguments["embed"] = _choose_encoder()
         return D3(load_llm(self.llm, retries=_RETRIES), **arguments)
+
+    def _load_model(self, cache: Path | None) -> str | LanguageModel | None:
+        """Return the model of the options, or None."""
+        options: dict[str, Any] = {} if self.language is None else {"language": self.language}
+        if cache is not None and any(name.startswith("hf:") for _, name in split_sum(self.model or "unigram")):
+            n_bytes = parse_bytes("--prefix-cache", self.prefix_cache or _PREFIX_DISK)
+            options |= {"prefix_cache": min(n_bytes, _PREFIX_MEMORY), "prefix_cache_disk": n_bytes}
+            try:
+                make_private_folder(cache)
+                options["prefix_cache_dir"] = str(cache / "prefixes")
+            except OSError as cause:
+                warn(f"Nothing is cached in {cache}: {cause}.")
+        return load_evidence_model(self.model or "unigram", **options) if options else self.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,8 @@ def print_sentence(item: CheckedSentence) -> None:
 def _print_item(item: FileEvidence) -> None:
     """Print evidence with its location, its versions and other places of the same text."""
     out = terminal.console
-    location = f"{_describe_step(item)}{_describe_location(item)}"
-    out.print(f"\n{item.rank}. {location} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
+    heading = f"{_describe_step(item)}{_describe_location(item)}"
+    out.print(f"\n{item.rank}. {heading} [dim]{item.score:.3f}[/dim]", soft_wrap=True)
     if item.best is None:
         _print_indented(one_line(shorten(item.text, _TEXT_CHARACTERS)))
     else:

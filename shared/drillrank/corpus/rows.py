@@ -38,20 +38,30 @@ def read_numbers(database: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
 def read_document_passages(database: sqlite3.Connection, id_: str) -> list[Passage]:
     """Return the passages of a document in order. Metadata are those of `list_paragraphs`."""
     query = f"SELECT passages.id, title, text, links, metadata {PASSAGES_OF_DOCUMENT} ORDER BY number"
-    passages = []
-    for key, title, text, links, stored in database.execute(query, (id_,)):
-        metadata = {"document": id_, "section_path": (title,) if title else (), **_read_metadata(stored)}
-        passages.append(Passage(text, id=key, title=title, links=json.loads(links), metadata=metadata))
-    return passages
+    rows = database.execute(query, (id_,)).fetchall()
+    all_metadata = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # much faster than row by row
+    return [
+        Passage(
+            text,
+            id=key,
+            title=title,
+            links=() if links == "[]" else json.loads(links),
+            metadata={"document": id_, "section_path": (title,) if title else (), **_restore_tuples(metadata)},
+        )
+        for (key, title, text, links, _), metadata in zip(rows, all_metadata, strict=True)
+    ]
 
 
-def _read_metadata(stored: str) -> dict[str, Any]:
+def _restore_tuples(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return metadata as `list_paragraphs` makes them, with tuples in place of JSON's lists."""
-    metadata: dict[str, Any] = json.loads(stored)
-    metadata |= {name: tuple(metadata[name]) for name in ("section_path", "pages") if name in metadata}
-    metadata |= {name: tuple(map(tuple, metadata[name])) for name in ("section_paths", "links") if name in metadata}
+    for name in ("section_path", "pages"):
+        if name in metadata:
+            metadata[name] = tuple(metadata[name])
+    for name in ("section_paths", "links"):
+        if name in metadata:
+            metadata[name] = tuple(map(tuple, metadata[name]))
     if "paragraph_spans" in metadata:
-        metadata["paragraph_spans"] = tuple(ParagraphSpan(*map(int, span)) for span in metadata["paragraph_spans"])
+        metadata["paragraph_spans"] = tuple([ParagraphSpan._make(span) for span in metadata["paragraph_spans"]])
     return metadata
 
 

@@ -8,15 +8,18 @@ Question Answering":
 3. Show the LLM the paragraphs of these sections; it chooses the relevant paragraphs.
 4. Rank the chosen paragraphs by score. (The paper returns an unordered set.)
 
-Without an LLM, no section is summarized. All sections are read, or the likeliest ones (`D3Settings.sections`), and the
-score chooses the paragraphs. It is the likelihood of the question given the paragraph, plus a weighted cosine if there
-is an encoder.
+**Without an LLM**, no section is summarized. Steps 1 and 2 keep all sections, or the likeliest ones
+(`D3Settings.sections`). Step 3 keeps the paragraphs with the highest scores: `top_n`, or as many as maximize the
+expected F1. The score is the likelihood of the question given the paragraph, plus a weighted cosine if there is an
+encoder.
 
-No prompt exceeds its token limit: candidates go into several prompts, an outline is read level by level, and a text
-that fits nowhere loses its middle. If calls run short, the LLM is asked about the likeliest candidates only. If no call
-is left or an answer is unusable, the score chooses instead. A call that fails raises an `LLMFailure`. `on_failure`
-changes both. `problems` lists each case, and at most one `DrillrankWarning` per question reports them. This happens
-inside the selectors (`llm_selectors.py`), which ask `Budget` what a prompt has room for.
+**With an LLM**, each selector (`llm_selectors.py`) asks `Budget` which prompts it may send. No prompt exceeds its token
+limit: candidates go into several prompts, an outline is read level by level, and a text that fits nowhere loses its
+middle. An answer may choose nothing.
+
+**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses,
+as it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
+each case, and at most one `DrillrankWarning` per question reports them.
 """
 
 from __future__ import annotations
@@ -203,6 +206,19 @@ class D3:
         requests = self.drill_down(question, documents, top_n, max_tokens=max_tokens, on_step=on_step, usage=usage)
         return await arun(requests, llm, usage=usage, workers=self.settings.workers)
 
+    def list_first_stage(self, question: str, documents: Documents, n: int) -> list[Passage]:
+        """Return the best passages by term statistics and embeddings, as a neural model reads them.
+
+        They are under their headings. `UPR(model).precompute` computes them before a question is asked.
+
+        Args:
+            question: The question.
+            documents: As for `retrieve`.
+            n: Number of passages, at most.
+        """
+        question = self._check_question(question, n, None)
+        return self._prepare_for(question, documents, n).scorer.list_best(question, n)
+
     def drill_down(
         self,
         question: str,
@@ -234,11 +250,12 @@ class D3:
         context = self._make_context(question, prepared, n_wanted, paths, reports, on_step)
         candidate_sections = prepared.select_sections(context, outdated, self.settings.max_documents)
 
-        # 1. and 2. Summarize the sections, and choose the relevant ones by their names and summaries.
+        # 1. and 2. The LLM chooses sections by names and summaries. Without an LLM, all are kept, or the likeliest.
         sections = yield from self.section_selector.select(context, candidate_sections)
         guard = select_guard_paragraphs(context, candidate_sections, sections.kept, self.settings.guard_tokens)
 
-        # 3. Choose the relevant paragraphs of these sections. A single one leaves the LLM nothing to choose.
+        # 3. The LLM chooses paragraphs of these sections; a single one leaves it nothing to choose. Without an LLM, the
+        # paragraphs with the highest scores are kept.
         paragraphs = {paragraph for section in sections.kept for paragraph in section.paragraphs}.union(guard)
         kept: Sequence[Paragraph] = sorted(paragraphs, key=lambda paragraph: paragraph.index)
         selections = []
@@ -247,7 +264,7 @@ class D3:
                 selections.append((yield from selector.select(context, kept)))
                 kept = selections[-1].kept
 
-        # 4. Rank them by score.
+        # 4. Rank the kept paragraphs by score, and fit them into the reader's budget.
         scores = score_evidence(context, kept, selections)
         section_scores = rank_sections(context, candidate_sections) if self.llm is None else {}
         ranking = rank_paragraphs(prepared, scores, guard, section_scores, top_n)

@@ -124,6 +124,11 @@ class ParagraphScorer:
         """
         return log_posteriors(self.question_scores(question).totals[self._corpus_indices], parts, TEMPERATURE)
 
+    def list_best(self, question: str, n: int) -> list[Passage]:
+        """Return the `n` paragraphs with the best question scores, under their headings."""
+        totals = self.question_scores(question).totals[self._corpus_indices]
+        return [self._titled[index] for index in top(totals, n)]
+
     def score(self, question: str, paragraph_indices: Sequence[int]) -> ParagraphScores:
         """Score some paragraphs.
 

@@ -204,50 +204,76 @@ class DocumentPreparer:
     def read_candidates(
         self, question: str, corpus: PreparedCorpus, top_n: int | None, as_of: Date | None
     ) -> PreparedDocuments:
-        """Read those documents of a corpus that have the best paragraphs."""
-        settings = self._settings
+        """Read those documents of a corpus that have the best paragraphs, and those that links of these lead to."""
         lexical = corpus.hierarchical_scores(question, *self._smoothing_parameters)
         vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._encoder_name, self._weights)
+        has_vectors = vectors is not None
         scores = combine_scores(lexical, question, vectors, self._weights)
-        is_neural = not isinstance(self._language_model, UnigramModel)
-        n_best, least = None, -np.inf  # no paragraph with a lower score is in the result
-        if settings.max_documents is not None:
-            documents = corpus.likeliest_documents(question, scores.totals, as_of, settings.max_documents)
-        else:
-            n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
-            temperature = TEMPERATURE if vectors is None else FUSED_TEMPERATURE
-            documents, n_result, least_of_best = corpus.documents_with_best_paragraphs(
-                question,
-                scores.totals,
-                as_of,
-                self._n_read if is_neural else n_first,
-                top_n,
-                temperature,
-                settings.repeats,
-            )
-            if not is_neural:
-                n_best, least = n_result, least_of_best
-
-        corpus_paths: list[EvidencePath] = []
-        if settings.follows_links:
-            corpus_paths = self._make_path_finder(corpus.document_links).find(
-                question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
-            )
-            # The first passage may yet rise to just behind the best one. Joined paths make room for more passages.
-            if top_n or not any(path.is_joined for path in corpus_paths):
-                corpus_paths = [path for path in corpus_paths if scores.totals.max() + path.gain >= least]
-            positions = [position for path in corpus_paths for position in (path.start, path.end)]
-            documents = sorted({*documents, *corpus.document_of[positions].tolist()})
+        documents, n_best, least = self._select_documents(question, corpus, scores, top_n, as_of, has_vectors)
+        corpus_paths = self._find_paths(question, corpus, scores, top_n, as_of, least)
+        positions = [position for path in corpus_paths for position in (path.start, path.end)]
+        documents = sorted({*documents, *corpus.document_of[positions].tolist()})
         sections, corpus_indices = corpus.read_sections(documents)
-        tree = Outline(sections, whole_paths=bool(settings.whole_paths))
+        tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
         scorer = self._make_scorer(
-            tree, lambda _: scores, corpus.names, lexical.frequencies, corpus_indices, has_vectors=vectors is not None
+            tree, lambda _: scores, corpus.names, lexical.frequencies, corpus_indices, has_vectors=has_vectors
         )
         start_and_end = np.searchsorted(corpus_indices, [(path.start, path.end) for path in corpus_paths]).tolist()
         paths = [
             replace(path, start=start, end=end) for path, (start, end) in zip(corpus_paths, start_and_end, strict=True)
         ]
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best, paths=paths)
+
+    def _select_documents(
+        self,
+        question: str,
+        corpus: PreparedCorpus,
+        scores: QuestionScores,
+        top_n: int | None,
+        as_of: Date | None,
+        has_vectors: bool,
+    ) -> tuple[list[int], int | None, float]:
+        """Return the documents to read, by index in the corpus, and bounds of the result.
+
+        Returns:
+            The indices; the number of paragraphs of the result, None if only the scores of a model or an LLM decide it;
+            and a score below which no paragraph is in the result.
+        """
+        settings, totals = self._settings, scores.totals
+        if settings.max_documents is not None:
+            return corpus.likeliest_documents(question, totals, as_of, settings.max_documents), None, -np.inf
+        is_neural = not isinstance(self._language_model, UnigramModel)
+        n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
+        documents, n_best, least = corpus.documents_with_best_paragraphs(
+            question,
+            totals,
+            as_of,
+            self._n_read if is_neural else n_first,
+            top_n,
+            FUSED_TEMPERATURE if has_vectors else TEMPERATURE,
+            settings.repeats,
+        )
+        return (documents, None, -np.inf) if is_neural else (documents, n_best, least)
+
+    def _find_paths(
+        self,
+        question: str,
+        corpus: PreparedCorpus,
+        scores: QuestionScores,
+        top_n: int | None,
+        as_of: Date | None,
+        least: float,
+    ) -> list[EvidencePath]:
+        """Return paths between documents of a corpus that may enter the result, by paragraph indices of the corpus."""
+        if not self._settings.follows_links:
+            return []
+        paths = self._make_path_finder(corpus.document_links).find(
+            question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
+        )
+        # The first passage may yet rise to just behind the best one. Joined paths make room for more passages.
+        if top_n or not any(path.is_joined for path in paths):
+            return [path for path in paths if scores.totals.max() + path.gain >= least]
+        return list(paths)
 
     @property
     def _n_read(self) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 from drillrank.coverage import Coverage
 from drillrank.errors import InvalidInput, warn
+from drillrank.evaluation.corpora import CorpusSource
 from drillrank.evaluation.experiment import Experiment
-from drillrank.evaluation.questions import CorpusSource, QuestionSource
-from drillrank.evaluation.systems import resolved, system
+from drillrank.evaluation.questions import QuestionSource
 from drillrank.progress import OnProgress
 
 
@@ -55,7 +55,7 @@ def calibrate_coverage(
     """
     Coverage(share)
     experiment = Experiment(questions, corpus, first_stage, candidates, columns, results)
-    reranker = system("reranker", resolved(component), experiment.corpus)
+    reranker = experiment.build_system("reranker", component)
     if not reranker.reranks:
         raise InvalidInput(f"component must be a reranker, got {component!r:.200}. Coverage counts its candidates.")
     records = experiment.run([reranker], on_progress).results[reranker.name]
@@ -65,7 +65,8 @@ def calibrate_coverage(
         scores = [score for score in record.scores if score is not None] if record else []
         if record is None or record.error or not scores or len(scores) < len(record.ids):
             raise InvalidInput(f"component must give every candidate a score, got {component!r:.200}.")
-        ranks = experiment.evidence[question.id].ranks(record.passages(experiment.corpus.known(question)))
+        passages = record.passages(question.known_passages(experiment.corpus))
+        ranks = experiment.labels_by_id[question.id].ranks(passages)
         if (best := min(ranks, default=math.inf)) < math.inf:
             distances.append(scores[0] - scores[int(best) - 1])
     if n_missing := len(experiment.questions) - len(distances):

@@ -1,4 +1,4 @@
-"""Measures of a ranking, of evidence and of answers, each of one question."""
+"""Measures for one question: of a ranking, of evidence and of an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def recall_all(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
-    """R@k as PromptRank defines it (section 3): 1.0 if *all* gold passages are in the top k, else 0.0.
+    """Return R@k as PromptRank defines it (section 3): 1.0 if *all* gold passages are in the top k, else 0.0.
 
     >>> recall_all(["a", "b", "c"], {"a", "c"}, k=2), recall_all(["a", "b", "c"], {"a", "c"}, k=3)
     (0.0, 1.0)
@@ -24,10 +24,11 @@ def recall_all(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) 
 
 
 def recall(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
-    """The share of the gold passages that is in the top k.
+    """Return the share of the gold passages in the top k.
 
     Raises:
-        InvalidInput: `gold` is empty or a string, `ranking` is a string, or `k` is below 1; as for all measures at k.
+        InvalidInput: `gold` is empty or a string, `ranking` is a string, or `k` is below 1. This applies to all
+            measures at k.
 
     >>> recall(["a", "b", "c"], {"a", "c"}, k=2)
     0.5
@@ -35,12 +36,12 @@ def recall(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> f
     _check(ranking=ranking, gold=gold)
     check_positive(k=k)
     if not gold:
-        raise InvalidInput("gold holds one passage at least: a share of none has no value.")
+        raise InvalidInput("gold must contain at least one passage id, got none. Leave out questions without gold.")
     return len(set(gold).intersection(ranking[:k])) / len(set(gold))
 
 
 def hit(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
-    """1.0 if any gold passage is in the top k, else 0.0.
+    """Return 1.0 if any gold passage is in the top k, else 0.0.
 
     >>> hit(["a", "b"], {"b"}, k=1), hit(["a", "b"], {"b"}, k=2)
     (0.0, 1.0)
@@ -49,9 +50,9 @@ def hit(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> floa
 
 
 def exact_match(texts: Sequence[str], answers: Iterable[str], k: int) -> float:
-    """1.0 if an answer occurs in one of the first `k` texts, as whole words of the normalised text, else 0.0.
+    """Return 1.0 if an answer occurs in one of the first `k` texts, as whole words of the normalized text, else 0.0.
 
-    Retrieval exact match (Rajpurkar et al. 2016; BRMGR, section III).
+    This is retrieval exact match (Rajpurkar et al. 2016; BRMGR, section III).
 
     >>> exact_match(["Emma.", "It was Jane Austen's hand."], ["jane austen"], k=2)
     0.0
@@ -60,45 +61,51 @@ def exact_match(texts: Sequence[str], answers: Iterable[str], k: int) -> float:
     """
     _check(texts=texts, answers=answers)
     check_positive(k=k)
-    wanted = [f" {answer} " for answer in map(normalised, answers) if answer]
-    return float(any(answer in f" {normalised(text)} " for text in texts[:k] for answer in wanted))
+    padded_answers = [f" {answer} " for answer in map(normalised, answers) if answer]
+    return float(any(answer in f" {normalised(text)} " for text in texts[:k] for answer in padded_answers))
 
 
 def evidence_f1(predicted: Collection[Hashable], annotations: Sequence[Collection[Hashable]]) -> float:
-    """QASPER's evidence F1: F1 of paragraph sets, maximum over annotators; two empty sets agree fully.
+    """Return QASPER's evidence F1: the F1 of two sets of paragraphs, maximum over annotators. Two empty sets have F1 1.
 
     Raises:
-        InvalidInput: there is no annotation, or a set is a string.
+        InvalidInput: There are no annotations, or a set is a string.
 
     >>> evidence_f1({1, 2}, [{2, 3}, {1}]), evidence_f1(set(), [set()])
     (0.6666666666666666, 1.0)
     """
     _check(predicted=predicted, **{f"annotations[{number}]": gold for number, gold in enumerate(annotations)})
     if not annotations:
-        raise InvalidInput("annotations holds the evidence of one annotator at least; an empty set if there is none.")
-    found = set(predicted)
-    return max(2 * len(found & {*gold}) / (len(found) + len({*gold})) if found or gold else 1.0 for gold in annotations)
+        raise InvalidInput(
+            "annotations must contain the evidence of at least one annotator, got none. Pass [set()] for no evidence."
+        )
+    chosen = set(predicted)
+    return max(
+        2 * len(chosen & {*gold}) / (len(chosen) + len({*gold})) if chosen or gold else 1.0 for gold in annotations
+    )
 
 
 def answer_f1(answer: str, answers: Collection[str]) -> float:
-    """F1 of the words of an answer, maximum over the right ones (Rajpurkar et al. 2016; QASPER's answer F1).
+    """Return the F1 of the words of an answer, maximum over the right ones (Rajpurkar et al. 2016; QASPER's answer F1).
 
-    Case, punctuation and articles do not count. For a question that nothing answers, QASPER has "Unanswerable" on
-    either side.
+    Case, punctuation and articles do not count. QASPER writes "Unanswerable" for a question without an answer, and for
+    an answer that says so.
 
     Raises:
-        InvalidInput: there is no right answer, or `answers` is a string; as for `answer_match`.
+        InvalidInput: `answers` is empty or a string. This applies to `answer_match`, too.
 
     >>> answer_f1("The Rhine, of course", ["Rhine", "the Danube"])
     0.5
     """
     answer_words = Counter(normalised(answer).split())
-    wanted = [Counter(right.split()) for right in _normalised(answers)]
-    return max(2 * (answer_words & right).total() / max(answer_words.total() + right.total(), 1) for right in wanted)
+    right_words = [Counter(right.split()) for right in _normalised(answers)]
+    return max(
+        2 * (answer_words & right).total() / max(answer_words.total() + right.total(), 1) for right in right_words
+    )
 
 
 def answer_match(answer: str, answers: Collection[str]) -> float:
-    """1.0 if an answer is one of the right ones, but for case, punctuation and articles (Rajpurkar et al. 2016).
+    """Return 1.0 if an answer equals a right one up to case, punctuation and articles (Rajpurkar et al. 2016).
 
     >>> answer_match("The Rhine.", ["Danube", "rhine"]), answer_match("The Rhine, of course", ["Rhine"])
     (1.0, 0.0)
@@ -109,13 +116,13 @@ def answer_match(answer: str, answers: Collection[str]) -> float:
 def _normalised(answers: Collection[str]) -> list[str]:
     _check(answers=answers)
     if not answers:
-        raise InvalidInput("answers holds one answer at least.")
+        raise InvalidInput("answers must contain at least one answer, got none. Leave out questions without answers.")
     return list(map(normalised, answers))
 
 
 @lru_cache(maxsize=10_000)  # the same passages are looked through for many questions and methods
 def normalised(text: str) -> str:
-    """SQuAD's normalisation: lower case, no punctuation, no articles, words separated by single blanks.
+    """Normalize a text as SQuAD does: lower case, no punctuation, no articles, single blanks between words.
 
     >>> normalised("The  Old-Town, of a Basel")
     'oldtown of basel'
@@ -124,7 +131,9 @@ def normalised(text: str) -> str:
 
 
 def _check(**collections: object) -> None:
-    """A single string would be taken for its letters."""
-    for name, given in collections.items():
-        if isinstance(given, str):
-            raise InvalidInput(f"{name} is a collection, such as a list; not {given!r:.80}. One item: [item].")
+    """Refuse a string instead of a collection: its letters would count as items."""
+    for name, value in collections.items():
+        if isinstance(value, str):
+            raise InvalidInput(
+                f"{name} must be a collection, such as a list, got {value!r:.80}. Pass [item] for one item."
+            )

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that needs nothing else: tables, plots, and the questions that differ most."""
+"""Report of a comparison as one self-contained HTML file: tables, plots, and the questions that differ most."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from html import escape
 
 import numpy as np
 
-from drillrank.evaluation.comparison import SHOWN, Comparison
+from drillrank.evaluation.comparison import N_SHOWN, Comparison
 from drillrank.evaluation.experiment import BM25, FIRST_STAGE, FUSION
 from drillrank.evaluation.questions import Question
 from drillrank.progress import OnProgress
 from drillrank.text import without_surrogates
 from drillrank.vectors import Floats
 
-_PROBLEMS = 20  # that are shown
-_EXCERPT = 160  # characters of a passage
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 80, 272  # of a plot, and where its axes stand
+_MAX_PROBLEMS = 20
+_MAX_EXCERPT = 160  # characters of a passage
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 80, 272  # of a plot and its axes, in pixels
 _STYLE = """
 :root { color-scheme: light dark; --fg: #1b1f24; --bg: #ffffff; --soft: #f3f5f8; --line: #c6ccd4; --mute: #505a66;
   --mark: #1f5fae; --up: #1d7a3a; --down: #b3261e; }
@@ -40,32 +40,36 @@ svg { width: 100%; max-width: 640px; background: var(--soft); } svg text { font:
 """
 
 
-def html_report(found: Comparison, on_progress: OnProgress | None = None) -> str:
-    """The whole page.
+def html_report(comparison: Comparison, on_progress: OnProgress | None = None) -> str:
+    """Return the page.
 
     Args:
-        found: What `compare` returned; its components are asked again for explanations of the questions that are
-            listed, outside of all times that are told.
+        comparison: Result of `compare`. Its components are asked again for explanations of the listed questions. The
+            reported times do not include this.
         on_progress: Callback, called as `(done, total)` after every explanation.
     """
-    title = f"{len(found.questions):,} questions, {len(found.components)} components"
+    title = f"{len(comparison.questions):,} questions, {len(comparison.components)} components"
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison: {title}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{_STYLE}</style></head><body><main><h1>Does it help? {title}</h1>",
     ]
-    if not found.complete:
-        more = len(found.problems) - _PROBLEMS
-        problems = [*found.problems[:_PROBLEMS], *([f"and {more:,} more"] if more > 0 else [])]
+    if not comparison.complete:
+        more = len(comparison.problems) - _MAX_PROBLEMS
+        problems = [*comparison.problems[:_MAX_PROBLEMS], *([f"and {more:,} more"] if more > 0 else [])]
         parts.append(f'<div class="partial" role="note"><b>This comparison is partial.</b>{_list(problems)}</div>')
-    parts.append(_list(found.advice))
-    parts += [f"<h2>{escape(of)}</h2>{_table(of, names, rows)}" for of, (names, rows) in found.tables().items()]
-    parts.append(f"<h2>Plots</h2>{_latency(found)}")
-    for name in [name for name in found.components if name not in (FIRST_STAGE, BM25, FUSION)]:
-        change = found.values[name][found.primary] - found.values[FIRST_STAGE][found.primary]
-        parts.append(_differences(np.sort(change[np.isfinite(change)]), f"{name} minus {FIRST_STAGE}, {found.primary}"))
-    parts += [*_questions(found, on_progress), "</main></body></html>"]
-    return without_surrogates("\n".join(parts))  # which no file takes
+    parts.append(_list(comparison.advice))
+    parts += [
+        f"<h2>{escape(title)}</h2>{_table(title, names, rows)}" for title, (names, rows) in comparison.tables().items()
+    ]
+    parts.append(f"<h2>Plots</h2>{_latency(comparison)}")
+    for name in [name for name in comparison.components if name not in (FIRST_STAGE, BM25, FUSION)]:
+        change = comparison.values[name][comparison.primary] - comparison.values[FIRST_STAGE][comparison.primary]
+        parts.append(
+            _differences(np.sort(change[np.isfinite(change)]), f"{name} minus {FIRST_STAGE}, {comparison.primary}")
+        )
+    parts += [*_questions(comparison, on_progress), "</main></body></html>"]
+    return without_surrogates("\n".join(parts))  # no file can contain them
 
 
 def _list(lines: Sequence[str]) -> str:
@@ -84,12 +88,14 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]]) ->
     )
 
 
-# Plots: their colours are the page's, their numbers stand in a description, too
+# Plots have the page's colors. Their descriptions contain the numbers, too.
 
 
-def _latency(found: Comparison) -> str:
-    """Components by median milliseconds (logarithmic) and quality, by their numbers."""
-    points = {name: (max(1000 * found.costs[name].p50, 1e-3), found.mean(name)) for name in found.components}
+def _latency(comparison: Comparison) -> str:
+    """Plot the quality of each component against its median milliseconds (logarithmic). Numbers name the components."""
+    points = {
+        name: (max(1000 * comparison.costs[name].p50, 1e-3), comparison.mean(name)) for name in comparison.components
+    }
     points = {name: point for name, point in points.items() if math.isfinite(point[1])}
     if not points:
         return ""
@@ -105,21 +111,21 @@ def _latency(found: Comparison) -> str:
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{_y(quality):.1f}" r="5"/>')
         parts.append(_tick(x + 12, _y(quality) - 6, str(number)))
     captions = (
-        f"{at} {name}: {ms:.3g} ms, {mean:.3f}" for at, (name, (ms, mean)) in enumerate(points.items(), start=1)
+        f"{number} {name}: {ms:.3g} ms, {mean:.3f}" for number, (name, (ms, mean)) in enumerate(points.items(), start=1)
     )
-    return _svg(parts, f"{found.primary} against median milliseconds of a question", "; ".join(captions))
+    return _svg(parts, f"{comparison.primary} against median milliseconds of a question", "; ".join(captions))
 
 
 def _differences(ordered: Floats, title: str) -> str:
-    """The differences of all questions, sorted: below the line the first one is better, above it the second."""
+    """Plot the sorted differences of all questions: the first component is better below the line, the second above."""
     if not len(ordered):
         return ""
     largest, wide, zero = float(np.abs(ordered).max()) or 1.0, _x(1) / len(ordered), _y(0.5)
     parts = [_tick(_LEFT - 30, _y(share) + 4, f"{largest * (2 * share - 1):+.2f}") for share in (0.0, 0.5, 1.0)]
-    for location, value in enumerate(ordered.tolist()):
+    for index, value in enumerate(ordered.tolist()):
         y = _y(0.5 + value / largest / 2)
         parts.append(
-            f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + location * wide:.2f}" y="{min(y, zero):.1f}" '
+            f'<rect class="{"up" if value > 0 else "down"}" x="{_LEFT + index * wide:.2f}" y="{min(y, zero):.1f}" '
             f'width="{max(wide, 0.6):.2f}" height="{abs(y - zero):.1f}"/>'
         )
     better, worse = int((ordered > 0).sum()), int((ordered < 0).sum())
@@ -146,52 +152,59 @@ def _svg(parts: Sequence[str], title: str, described: str) -> str:
     )
 
 
-# The questions that two components answer most differently: what each found, and why
+# The questions that two components answer most differently
 
 
-def _questions(found: Comparison, on_progress: OnProgress | None) -> list[str]:
-    """Of every pair, side by side; explanations are asked for of these questions, and of no others."""
-    shown = [pair for pair in found.pairs if pair.measure == found.primary and pair.before not in (BM25, FUSION)]
-    listed = {(pair.before, pair.after): found.extremes(pair.before, pair.after) for pair in shown}
-    wanted = dict.fromkeys(
-        (question.id, name) for pair, some in listed.items() for question in (*some[0], *some[1]) for name in pair
+def _questions(comparison: Comparison, on_progress: OnProgress | None) -> list[str]:
+    """Show the results of each pair side by side, with explanations of these questions only."""
+    pairs = [
+        pair for pair in comparison.pairs if pair.measure == comparison.primary and pair.before not in (BM25, FUSION)
+    ]
+    questions_by_pair = {(pair.before, pair.after): comparison.extremes(pair.before, pair.after) for pair in pairs}
+    to_explain = dict.fromkeys(
+        (question.id, name)
+        for pair, (worse, better) in questions_by_pair.items()
+        for question in (*worse, *better)
+        for name in pair
     )
-    questions = {question.id: question for question in found.questions}
+    questions = {question.id: question for question in comparison.questions}
     why: dict[tuple[str, str], str] = {}
-    for done, (id_, name) in enumerate(wanted, start=1):
-        why[id_, name] = _why(found, questions[id_], name)
+    for n_done, (id_, name) in enumerate(to_explain, start=1):
+        why[id_, name] = _why(comparison, questions[id_], name)
         if on_progress is not None:
-            on_progress(done, len(wanted))
-    parts = ["<h2>Questions that differ most</h2>"] if wanted else []
-    for pair, some in listed.items():
-        parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(some) else []
-        for heading, those in zip(("Worse", "Better"), some, strict=True):
-            parts += [f"<h4>{heading}</h4>"] if those else []
-            parts += [_question(found, pair, question, why) for question in those]
+            on_progress(n_done, len(to_explain))
+    parts = ["<h2>Questions that differ most</h2>"] if to_explain else []
+    for pair, worse_and_better in questions_by_pair.items():
+        parts += [f"<h3>{escape(pair[0])} → {escape(pair[1])}</h3>"] if any(worse_and_better) else []
+        for heading, listed in zip(("Worse", "Better"), worse_and_better, strict=True):
+            parts += [f"<h4>{heading}</h4>"] if listed else []
+            parts += [_question(comparison, pair, question, why) for question in listed]
     return parts
 
 
-def _question(found: Comparison, pair: tuple[str, str], question: Question, why: Mapping[tuple[str, str], str]) -> str:
-    location = found.questions.index(question)
-    before, after = (found.values[name][found.primary][location] for name in pair)
+def _question(
+    comparison: Comparison, pair: tuple[str, str], question: Question, why: Mapping[tuple[str, str], str]
+) -> str:
+    index = comparison.questions.index(question)
+    before, after = (comparison.values[name][comparison.primary][index] for name in pair)
     sides = ""
     for name in pair:
-        record, ranks, rows = found.results[name][question.id], found.ranks[name][question.id], []
-        passages = record.passages(found.passages[question.id])[:SHOWN]
-        for rank, (passage, score) in enumerate(zip(passages, record.scores, strict=False), start=1):
+        result, ranks, rows = comparison.results[name][question.id], comparison.ranks[name][question.id], []
+        passages = result.passages(comparison.passages[question.id])[:N_SHOWN]
+        for rank, (passage, score) in enumerate(zip(passages, result.scores, strict=False), start=1):
             text = f"{'✓ evidence ' if rank in ranks else ''}{passage.titled_text}"
-            text = text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
+            text = text if len(text) <= _MAX_EXCERPT else f"{text[: _MAX_EXCERPT - 1]}…"
             rows.append([str(rank), "–" if score is None else f"{score:#.4g}", text])
-        rows += [["answer", "", record.answer or "none"]] if record.answer is not None else []
-        table = _table(f"First {SHOWN} of {name}", ["rank", "score", "passage"], rows)
+        rows += [["answer", "", result.answer or "none"]] if result.answer is not None else []
+        table = _table(f"First {N_SHOWN} of {name}", ["rank", "score", "passage"], rows)
         sides += f"<div>{table}{why[question.id, name]}</div>"
-    summary = f"{escape(question.text)} ({found.primary} {before:.2f} → {after:.2f})"
+    summary = f"{escape(question.text)} ({comparison.primary} {before:.2f} → {after:.2f})"
     return f'<details><summary>{summary}</summary><div class="sides">{sides}</div></details>'
 
 
-def _why(found: Comparison, question: Question, name: str) -> str:
-    """What explains these results, or a sentence that says why nothing does."""
-    why, note, failed = found.explained(name, question)
+def _why(comparison: Comparison, question: Question, name: str) -> str:
+    """Return the explanations of a component's results, or the reason why there are none."""
+    why, note, is_failure = comparison.explained(name, question)
     if why is None:
-        return f'<p class="{"partial" if failed else "note"}">{escape(note)}</p>'
+        return f'<p class="{"partial" if is_failure else "note"}">{escape(note)}</p>'
     return f"<details><summary>Why: {escape(name)}</summary>{why._repr_html_()}</details>"

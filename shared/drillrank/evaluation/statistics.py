@@ -1,8 +1,7 @@
-"""Is a difference more than noise? Paired bootstrap, paired randomisation test, Holm's correction, sample size.
+"""Test whether a difference is more than noise: paired bootstrap, paired randomization test, Holm's correction.
 
-The test is exact at every number of questions, so that below `least_questions` nothing is ever shown; an interval of so
-few may look otherwise, and decides nothing. scipy.stats.permutation_test would take seconds for what takes milliseconds
-here.
+The test is exact for every number of questions. Below `least_questions`, no difference is ever significant, although an
+interval may exclude 0. scipy.stats.permutation_test takes seconds for what takes milliseconds here.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ LEVEL = 0.95
 POWER = 0.8
 SAMPLES = 10_000
 _SEED = 0
-_EQUAL = 1e-12  # by which sums of the same numbers in another order differ
-_BLOCK = 2**18  # numbers drawn at once
+_EQUAL = 1e-12  # sums of the same numbers in another order differ by less
+_BLOCK = 2**18  # numbers drawn at the same time
 
 
 class Difference(NamedTuple):
-    """What one component brings over another, on the questions that both were asked.
+    """Difference between two components, over the questions that both answered.
 
     Attributes:
         mean: Mean difference per question.
-        low: Lower end of its 95 % interval.
-        high: Upper end.
-        p: Of the paired randomisation test, two-sided.
-        questions: How many.
+        low: Lower end of the 95 % interval of the mean.
+        high: Upper end of the interval.
+        p: Two-sided p-value of the paired randomization test.
+        questions: Number of questions.
     """
 
     mean: float
@@ -45,16 +44,16 @@ class Difference(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """One component beside another, under one measure.
+    """Comparison of two components by one measure.
 
     Attributes:
-        before: A component.
-        after: The other one; a difference above 0 speaks for it.
-        measure: Under which.
-        difference: With its interval and test.
-        adjusted_p: Corrected for the number of pairs (Holm).
-        verdict: Whether `after` is better.
-        needed: How many such questions would tell with a chance of 80 %; None where there is no difference.
+        before: Name of a component.
+        after: Name of another component, which is better if the difference is above 0.
+        measure: Name of the measure.
+        difference: The difference with its interval and test.
+        adjusted_p: The p-value, corrected for the number of pairs (Holm).
+        verdict: "better" or "worse" for `after`, or "cannot tell".
+        needed: Number of such questions that show the difference with a probability of 80 %; None for equal components.
     """
 
     before: str
@@ -67,27 +66,27 @@ class Pair(NamedTuple):
 
 
 def difference(differences: Sequence[float] | Floats) -> Difference:
-    """Interval and test of paired differences, one for each question.
+    """Return the interval and the test of paired differences, one for each question.
 
     Raises:
-        InvalidInput: there is none, or one is no finite number.
+        InvalidInput: There are no differences, or one is not a finite number.
 
-    >>> found = difference([0.5, 0.0, 0.5, 1.0, 0.0, 0.5, 0.5, 0.0, 1.0, 0.5])
-    >>> found.mean, found.low > 0, found.p < 0.05
+    >>> gain = difference([0.5, 0.0, 0.5, 1.0, 0.0, 0.5, 0.5, 0.0, 1.0, 0.5])
+    >>> gain.mean, gain.low > 0, gain.p < 0.05
     (0.45, True, True)
     """
     values = np.asarray(differences, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
-        raise InvalidInput("A difference needs one finite number for each question, and one question at least.")
+        raise InvalidInput(f"differences must be finite numbers, at least one, got {differences!r:.200}. Check them.")
     low, high = bootstrap_interval(values)
     return Difference(float(values.mean()), low, high, randomisation_test(values), len(values))
 
 
 def bootstrap_interval(values: Floats, *, samples: int = SAMPLES) -> tuple[float, float]:
-    """The 95 % interval of a mean by resampling the questions.
+    """Return the 95 % interval of a mean by resampling the questions.
 
-    Percentiles are those that Student's t asks for, since plain ones are too narrow for few questions (Hesterberg 2015,
-    the expanded percentile interval): α' / 2 = Φ(-sqrt(n / (n - 1)) t).
+    Plain percentiles are too narrow for few questions. The percentiles are those of Student's t (Hesterberg 2015, the
+    expanded percentile interval): α' / 2 = Φ(-sqrt(n / (n - 1)) t).
     """
     n = len(values)
     if n < 2 or np.ptp(values) <= _EQUAL:
@@ -107,9 +106,10 @@ def bootstrap_interval(values: Floats, *, samples: int = SAMPLES) -> tuple[float
 
 
 def randomisation_test(values: Floats, *, samples: int = SAMPLES) -> float:
-    """The two-sided p of a mean of paired differences: how often signs drawn at random lead as far from 0.
+    """Return the two-sided p of a mean of paired differences: the share of random signs whose mean is as far from 0.
 
-    All signs where there are no more of them than samples; else at least 1 / (samples + 1) (Phipson and Smyth 2010).
+    The test takes all signs if there are at most `samples` of them. Otherwise p is at least 1 / (samples + 1) (Phipson
+    and Smyth 2010).
 
     >>> randomisation_test(np.ones(5)), randomisation_test(np.ones(6))
     (0.0625, 0.03125)
@@ -128,28 +128,30 @@ def randomisation_test(values: Floats, *, samples: int = SAMPLES) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in order: at most 5 % chance of any false finding among them (Holm 1979).
+    """Return adjusted p-values, in order: the probability of any false positive is at most 5 % (Holm 1979).
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
     adjusted = [0.0] * len(ps)
     largest = 0.0
-    for location, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        largest = max(largest, min(1.0, (len(ps) - location) * ps[index]))
+    for n_smaller, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        largest = max(largest, min(1.0, (len(ps) - n_smaller) * ps[index]))
         adjusted[index] = largest
     return adjusted
 
 
 def verdict(mean: float, adjusted_p: float) -> Verdict:
-    """What a difference tells, at 5 % after the correction."""
+    """Return the verdict on a difference, at a level of 5 % after the correction."""
     if adjusted_p > 1 - LEVEL:
         return "cannot tell"
     return "better" if mean > 0 else "worse"
 
 
 def least_questions(pairs: int = 1) -> int:
-    """Below so many questions no difference can be shown, whatever it is: all signs alike have p = 2^(1 - n).
+    """Return the smallest number of questions at which a difference can be significant.
+
+    n equal signs have p = 2^(1 - n).
 
     >>> least_questions(), least_questions(pairs=3)
     (6, 7)
@@ -158,9 +160,9 @@ def least_questions(pairs: int = 1) -> int:
 
 
 def questions_that_would_tell(values: Sequence[float] | Floats, pairs: int = 1) -> int | None:
-    """How many such questions show a difference of this size with a chance of 80 %; None if there is no difference.
+    """Return the number of such questions that show this difference with a probability of 80 %; None for a mean of 0.
 
-    n = ((z(1 - α / 2m) + z(power)) σ / |mean|)², with m pairs to correct for, and no less than `least_questions`.
+    n = ((z(1 - α / 2m) + z(power)) σ / |mean|)², with m pairs to correct for, and at least `least_questions`.
 
     >>> questions_that_would_tell([1.0, 0.0, 0.0, 0.0, -1.0, 1.0, 0.0, 1.0])
     63

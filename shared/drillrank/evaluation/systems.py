@@ -1,370 +1,279 @@
-"""Systems that are compared: ours by name, components of both hosts, and plain functions, as one kind of function."""
+"""Systems of a comparison: components by name, objects of both frameworks, and functions, behind one interface."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 import math
 import time
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from drillrank.components import COMPONENTS, component
-from drillrank.drilldown.paragraph_scores import load_evidence_model
+from drillrank.components import COMPONENTS
 from drillrank.errors import DrillrankError, InvalidInput, check_positive, require
-from drillrank.evaluation.questions import Collection
-from drillrank.evaluation.settings_file import (
-    keyword_arguments,
-    load_settings,
-    read_settings_file,
-    setting_defaults,
-    settings_in_file,
+from drillrank.evaluation.corpora import EvaluationCorpus
+from drillrank.evaluation.named_components import (
+    DocumentComponent,
+    build_component,
+    required_parameters,
+    resolve_settings,
 )
 from drillrank.explanation import Explanation, Explanations
 from drillrank.explanation.explanations import ExplanationRequest, explanation_request, find_explainer
-from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.multihop.link_names import named_links
-from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path, Ranked
 from drillrank.rerank.promptrank import PromptRank
-from drillrank.views import MergedSection, MultiViewIndex, section_chunks
+from drillrank.views import MergedSection
 
 Scores = Sequence[float] | None
-Rank = Callable[[str, list[Passage], Scores], Any]
 
-_OF_SYSTEM = ("component", "depth", "fitted", "settings", "trust_settings", "in_file", "version")
-_RERANK = ("UPR", "MonoT5", "Relevance", "PromptRank")
-_BY_NAME = (*_RERANK, "PathSearch", "MultiViewIndex", "D3")
-_SECTIONS = 100  # of a search over views
+
+@dataclass(frozen=True)
+class Task:
+    """Question to a system.
+
+    Attributes:
+        query: The question.
+        candidates: Passages to rank. A system that searches ignores them.
+        scores: Score of the first stage for each candidate; None if unknown.
+        document: Name of the only document to search; None for the whole corpus.
+    """
+
+    query: str
+    candidates: Sequence[Passage] = ()
+    scores: Scores = None
+    document: str | None = None
+
+    @property
+    def candidate_scores(self) -> Sequence[float | None]:
+        """Score of each candidate; None if unknown."""
+        return self.scores or [None] * len(self.candidates)
+
+
+Rank = Callable[[Task], Any]
+"""Function from a task to whatever a component returns."""
 
 
 @dataclass
-class Found:
-    """What a component brought for one question, best first.
+class SystemResult:
+    """Results of a component for one question, best first.
 
     Attributes:
-        passages: Each once.
-        scores: One for each; None where it gave none that is finite.
-        usage: Tokens and calls of an LLM, as far as it counts them.
-        items: As it brought them, one for each passage.
-        explains: Whether it could say why.
+        passages: Different passages.
+        scores: Score of each passage; None if it has no finite score.
+        usage: Tokens and calls of an LLM, as far as the component counts them.
+        items: The component's own object for each passage.
+        is_explainable: True if the component can explain its results.
     """
 
     passages: list[Passage]
     scores: list[float | None]
     usage: dict[str, int] = field(default_factory=dict)
     items: list[Any] = field(default_factory=list)
-    explains: bool = False
+    is_explainable: bool = False
 
 
 @dataclass
 class System:
-    """One component of a comparison.
+    """Component of a comparison.
 
     Attributes:
-        name: As the report calls it.
-        given: What it is, with the content of its file of settings.
-        reranks: Whether it ranks the candidates; else it looks for itself.
-        rank: From question, candidates and their scores to whatever it returns.
-        depth: How many candidates it is shown, or how many of its results count if it looks for itself; None for all.
-        seconds: To make it: loading and indexing.
+        name: Name in the report.
+        specification: Description of the component, including the content of its settings file.
+        reranks: True if the component ranks candidates, and False if it searches.
+        rank: Function that asks the component.
+        depth: Number of candidates that a reranker sees, or of results that count for a search. None for all.
+        seconds: Time of loading and indexing.
+        sections: Passages that only this component has, by id.
     """
 
     name: str
-    given: Any
+    specification: Any
     reranks: bool
     rank: Rank
     depth: int | None = None
     seconds: float = 0.0
+    sections: Mapping[str, Passage] = field(default_factory=dict)
 
-    def found(
-        self, query: str, candidates: Sequence[Passage], scores: Scores, corpus: Collection, explained: int = 0
-    ) -> tuple[Found, Explanations]:
-        """Its ranking for one question, as passages of the corpus or the candidates where it is theirs.
+    def ask(self, task: Task, corpus: EvaluationCorpus, n_explained: int = 0) -> tuple[SystemResult, Explanations]:
+        """Return the results for one question, and explanations of the first ones.
 
-        Components of ours explain the first so many results, whatever their options say, and else none.
+        Args:
+            task: The question, with all candidates.
+            corpus: Corpus within the document of the question. Results become passages of it, or of the candidates.
+            n_explained: Number of results that our components explain, whatever their options are.
         """
-        shown = list(candidates[: self.depth]) if self.reranks else []
-        requested = ExplanationRequest(enabled=explained > 0)
-        token = explanation_request.set(requested)
+        candidates = list(task.candidates[: self.depth]) if self.reranks else []
+        scores = None if task.scores is None else task.scores[: len(candidates)]
+        request = ExplanationRequest(enabled=n_explained > 0)
+        token = explanation_request.set(request)
         try:
-            brought = self.rank(query, shown, None if scores is None else scores[: len(shown)])
-            if inspect.isawaitable(brought):
-                brought = _awaited(brought)
+            returned = self.rank(Task(task.query, candidates, scores, task.document))
+            if inspect.isawaitable(returned):
+                returned = _wait_for(returned)
         finally:
             explanation_request.reset(token)
-        known = Collection({passage.id: passage for passage in shown}) if shown else corpus
-        found = _found(brought, known, self.name)
+        searched = EvaluationCorpus({passage.id: passage for passage in candidates}) if candidates else corpus
+        result = _read_results(returned, searched, self.sections, self.name)
         if not self.reranks:
-            for some in (found.passages, found.scores, found.items):
-                del some[self.depth or len(some) :]
-        why = find_explainer(brought)
-        found.explains = requested.is_supported or why is not None
-        items = found.items[:explained]
-        if items and why is not None:
-            return found, why(items)
-        reasons = [reason for item in items if (reason := _reason(item, requested)) is not None]
-        return found, Explanations(reasons, query, requested.tree)
+            for results in (result.passages, result.scores, result.items):
+                del results[self.depth or len(results) :]
+        explainer = find_explainer(returned)
+        result.is_explainable = request.is_supported or explainer is not None
+        items = result.items[:n_explained]
+        if items and explainer is not None:
+            return result, explainer(items)
+        explanations = [one for item in items if (one := _read_explanation(item, request)) is not None]
+        return result, Explanations(explanations, task.query, request.tree)
 
 
-def _awaited(answer: Any) -> Any:
-    """What an asynchronous function returns, also where an event loop is running, as in a notebook."""
+def _wait_for(returned: Any) -> Any:
+    """Return the result of an awaitable, even inside a running event loop, as in a notebook."""
 
-    async def pending() -> Any:
-        return await answer
+    async def await_it() -> Any:
+        return await returned
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, asyncio.run, pending()).result()
+        return thread.submit(copy_context().run, asyncio.run, await_it()).result()
 
 
-def system(name: str, given: Any, corpus: Collection) -> System:
-    """A component, made ready.
+def build_system(
+    name: str, specification: Any, corpus: EvaluationCorpus, documents: Iterable[str | None] = (None,)
+) -> System:
+    """Load a component and index what it searches.
 
     Args:
-        name: As the report calls it.
-        given: One of ours by name (`"UPR"`), a dotted path (`"my_app.search:reranker"`), a mapping with `component`
-            (either of these) and settings, or an object: a ranker of ours, a node postprocessor or retriever of
-            LlamaIndex, a document compressor or retriever of LangChain, or a function from question and passages to
-            passages or ids. A mapping may also hold `depth`, how many candidates it is shown, `fitted`: a lexical
-            model then takes its statistics from the corpus, `settings`: a file that `drillrank tune` wrote; with
-            `trust_settings`, as for `load_settings`; and `version`: of code whose results would else be taken for those
-            of an earlier run (`drillrank.evaluation.experiment`).
-        corpus: What is searched.
+        name: Name in the report.
+        specification: One of our components by name (`"UPR"`), a dotted path (`"my_app.search:reranker"`), a mapping
+            with `component` (one of these) and settings, or an object: one of our rankers, a node postprocessor or
+            retriever of LlamaIndex, a document compressor or retriever of LangChain, or a function from a question and
+            passages to passages or ids. A mapping may also contain `depth`, the number of candidates to show;
+            `fitted`, to fit a lexical model to the corpus; `settings`, a file that `drillrank tune` wrote, with
+            `trust_settings` as for `load_settings`; and `version`, which distinguishes versions of your code in a file
+            of results (`drillrank.evaluation.experiment`).
+        corpus: Corpus to search.
+        documents: Names of the documents that questions are about; None for the whole corpus.
 
     Raises:
-        InvalidInput: there is no such component, it does not rank, or a setting is unknown.
+        InvalidInput: The component does not exist or does not rank, or a setting is unknown.
 
-    >>> system("ours", {"component": "UPR", "prior": "retrieval"}, Collection()).reranks
+    >>> build_system("ours", {"component": "UPR", "prior": "retrieval"}, EvaluationCorpus()).reranks
     True
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     try:
-        named = resolved(given)
-        reranks, rank = _ranking(_made(named, corpus))
-    except (InvalidInput, TypeError) as problem:
-        raise InvalidInput(f"{name}: {problem}") from problem
+        settings = resolve_settings(specification)
+        built = build_component(settings, corpus, documents)
+        reranks, rank = _find_interface(built)
+    except (InvalidInput, TypeError) as error:
+        raise InvalidInput(f"{name}: {error}") from error
     except DrillrankError:
         raise
-    except Exception as problem:  # a class or function of the user's may raise anything
-        raise InvalidInput(f"{name} cannot be made: {type(problem).__name__}: {problem}") from problem
-    depth = named.get("depth")
+    except Exception as error:  # a class or function of the user may raise any error
+        raise InvalidInput(f"{name} cannot be built: {type(error).__name__}: {error}") from error
+    depth = settings.get("depth")
     if depth is not None:
         check_positive(depth=depth)
-    return System(name, named, reranks, rank, depth, time.perf_counter() - started)
+    sections = built.sections if isinstance(built, DocumentComponent) else {}
+    return System(name, settings, reranks, rank, depth, time.perf_counter() - start, sections)
 
 
-def resolved(given: Any) -> dict[str, Any]:
-    """A component with the content of its file of settings, so that other content is another component.
+def _find_interface(built: Any) -> tuple[bool, Rank]:
+    """Return True if a component reranks and False if it searches, and the function that asks it."""
 
-    Raises:
-        InvalidInput: the file cannot be used, or is given to what does not load it.
-    """
-    named = dict(given) if isinstance(given, Mapping) else {"component": given}
-    what, file = named.get("component"), named.get("settings")
-    if file is None:
-        return named
-    if not _is_own(what):
-        return {**named, "in_file": read_settings_file(file)["settings"]}
-    name = component(str(what)).name
-    names = ["PathSearch", "PromptRank"] if name == "PathSearch" else [name]
-    trust = bool(named.pop("trust_settings", False))
-    del named["settings"]
-    return {**settings_in_file(file, names, trust=trust), **named}
+    def prior_scores(task: Task) -> dict[str, Any]:
+        return {"scores": task.scores} if task.scores is not None and getattr(built, "prior", None) is not None else {}
 
-
-def _is_own(what: Any) -> bool:
-    return isinstance(what, str) and not {".", ":"} & {*what}
-
-
-def _made(named: Mapping[str, Any], corpus: Collection) -> Any:
-    """What is asked: a ranker, a retriever, or a function."""
-    what = named.get("component")
-    settings = {key: value for key, value in named.items() if key not in _OF_SYSTEM}
-    fitted = bool(named.get("fitted"))
-    if _is_own(what):
-        return _component_by_name(str(what), settings, corpus, fitted=fitted)
-    if fitted:
-        settings["model"] = _fitted(load_language_model(settings.get("model", "unigram")), corpus)
-    if isinstance(what, str):
-        return _loaded(what, settings, named.get("settings"), trust=bool(named.get("trust_settings")))
-    return what(**settings) if isinstance(what, type) else what
-
-
-def _component_by_name(name: str, settings: dict[str, Any], corpus: Collection, *, fitted: bool) -> Any:
-    """A component of ours by name: a ranker, or a function from a question to what it finds."""
-    cls: Any = component(name).core_class
-    kind = cls.__name__
-    if kind not in _BY_NAME:
-        possible = ", ".join(one.name for one in COMPONENTS if one.name in _BY_NAME)
-        raise InvalidInput(f"{kind} needs more than questions and a corpus: give it as an object. By name: {possible}.")
-    if kind in ("MonoT5", "Relevance") and "model" not in settings:
-        raise InvalidInput(f'{kind} needs a neural model: {{"component": "{kind}", "model": "hf:..."}}.')
-    if kind not in (*_RERANK, "PathSearch") and not corpus.documents:
-        raise InvalidInput(f"{kind} reads documents: give files as the corpus, not passages.")
-    if kind == "MultiViewIndex":
-        chunks = [chunk for of, document in corpus.documents.items() for chunk in section_chunks(document, of)]
-        index = MultiViewIndex(chunks, **settings)
-        return lambda query: index.search(query, _SECTIONS)
-    model = own_model(kind, settings, corpus, fitted=fitted)
-    named = {key: value for key, value in settings.items() if key not in ("model", "model_options")}
-    if kind in _RERANK:
-        return cls(model, **keyword_arguments(cls, named))
-    if kind == "D3":
-        d3 = cls(model=model, **keyword_arguments(cls, named))
-        documents = replace(d3.prepare(list(corpus.documents.values())), names=dict(enumerate(corpus.documents)))
-        return lambda query: d3.retrieve(query, documents)
-    if not corpus.passages:
-        raise InvalidInput("PathSearch searches a corpus: give one.")
-    prompt_names, search_names = setting_defaults(PromptRank).keys(), setting_defaults(PathSearch).keys()
-    of_prompts = {key: named[key] for key in prompt_names & named.keys()}
-    named = {key: value for key, value in named.items() if key not in prompt_names - search_names}  # both take a preset
-    prompt_rank = PromptRank(model, **keyword_arguments(PromptRank, of_prompts))
-    links = [named["links"]] if isinstance(named.get("links"), str) else named.get("links")
-    if isinstance(links, Sequence) and all(isinstance(name, str) for name in links):
-        named["links"] = named_links(links)  # as the hosts have them, and a command line can give them
-    return PathSearch(prompt_rank, corpus.passages.values(), **keyword_arguments(PathSearch, named))
-
-
-def own_model(kind: str, settings: Mapping[str, Any], corpus: Collection, *, fitted: bool) -> LanguageModel:
-    """The language model of a component by name.
-
-    Raises:
-        InvalidInput: there is no such model, or it is to be fitted and there is no corpus.
-    """
-    load = load_evidence_model if kind == "D3" else load_language_model
-    model = load(settings.get("model", "unigram"), **settings.get("model_options", {}))
-    return _fitted(model, corpus) if fitted else model
-
-
-def _fitted(model: LanguageModel, corpus: Collection) -> LanguageModel:
-    """A copy with the statistics of the corpus."""
-    if not corpus.passages:
-        raise InvalidInput("a model is fitted on the corpus, and there is none.")
-    return model.fitted(passage.titled_text for passage in corpus.passages.values())
-
-
-def _loaded(path: str, settings: dict[str, Any], file: Any, *, trust: bool) -> Any:
-    """What a dotted path names; a class, or a function without arguments, is called with the settings.
-
-    A class of either host's components loads the file of settings, if there is one.
-    """
-    module, colon, name = path.partition(":")
-    if not colon:
-        module, _, name = path.rpartition(".")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as problem:  # a module may raise anything while it is imported
-        raise InvalidInput(f"{path!r:.200} cannot be loaded: {type(problem).__name__}: {problem}.") from problem
-    is_class = isinstance(found, type)
-    if file is not None and is_class:
-        settings = load_settings(file, found, model=settings.pop("model", None), trust=trust) | settings
-    elif file is not None:
-        raise InvalidInput(f"{path!r:.200} has no settings that a file could hold.")
-    if is_class or (inspect.isfunction(found) and not _needed(found)):
-        return found(**settings)
-    if settings:
-        names = f"{', '.join(settings):.200}"
-        raise InvalidInput(f"{path!r:.200} is ready: settings {names} go to a class or a function only.")
-    return found
-
-
-def _needed(function: Callable[..., Any]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-
-
-def _ranking(given: Any) -> tuple[bool, Rank]:
-    """Whether it reranks, and how it is asked."""
-
-    def counted(scores: Scores) -> dict[str, Any]:
-        return {"scores": scores} if scores is not None and getattr(given, "prior", None) is not None else {}
-
-    if isinstance(given, PromptRank):
-        return True, lambda query, some, scores: given.rank(query, [Path((one,)) for one in some], **counted(scores))
-    if hasattr(given, "postprocess_nodes"):
-        return True, lambda query, some, scores: given.postprocess_nodes(
-            _nodes(some, scores or [None] * len(some)), query_str=query
+    if isinstance(built, DocumentComponent):
+        return False, lambda task: built.search(task.query, task.document)
+    if isinstance(built, PromptRank):
+        return True, lambda task: built.rank(
+            task.query, [Path((one,)) for one in task.candidates], **prior_scores(task)
         )
-    if hasattr(given, "compress_documents"):
-        return True, lambda query, some, scores: given.compress_documents(
-            _documents(some, scores or [None] * len(some)), query
-        )
-    if hasattr(given, "rank"):
-        return True, lambda query, some, scores: given.rank(query, some, **counted(scores))
+    if hasattr(built, "postprocess_nodes"):
+        return True, lambda task: built.postprocess_nodes(_build_nodes(task), query_str=task.query)
+    if hasattr(built, "compress_documents"):
+        return True, lambda task: built.compress_documents(_build_documents(task), task.query)
+    if hasattr(built, "rank"):
+        return True, lambda task: built.rank(task.query, task.candidates, **prior_scores(task))
     for name in ("retrieve", "search", "invoke"):
-        if find := getattr(given, name, None):
-            return False, lambda query, _some, _scores, find=find: find(query)
-    if callable(given) and len(_needed(given)) > 1:
-        return True, lambda query, some, _scores: given(query, some)
-    if callable(given):
-        return False, lambda query, _some, _scores: given(query)
+        if method := getattr(built, name, None):
+            return False, lambda task, method=method: method(task.query)
+    if callable(built) and len(required_parameters(built)) > 1:
+        return True, lambda task: built(task.query, task.candidates)
+    if callable(built):
+        return False, lambda task: built(task.query)
     raise InvalidInput(
-        f"a {type(given).__name__} does not rank: give one of {', '.join(one.name for one in COMPONENTS)}, a dotted "
-        "path, a component of LlamaIndex or LangChain, or a function from question and passages to passages."
+        f"A component must rank, got a {type(built).__name__}. Pass one of "
+        f"{', '.join(one.name for one in COMPONENTS)}, a dotted path, a component of LlamaIndex or LangChain, or a "
+        "function from a question and passages to passages."
     )
 
 
-def _nodes(passages: Sequence[Passage], scores: Sequence[float | None]) -> list[Any]:
+def _build_nodes(task: Task) -> list[Any]:
     schema = require("llama_index.core.schema", "llama-index")
     return [
         schema.NodeWithScore(
-            node=schema.TextNode(text=p.text, id_=p.id, metadata={"title": p.title} if p.title else {}), score=score
+            node=schema.TextNode(text=one.text, id_=one.id, metadata={"title": one.title} if one.title else {}),
+            score=score,
         )
-        for p, score in zip(passages, scores, strict=True)
+        for one, score in zip(task.candidates, task.candidate_scores, strict=True)
     ]
 
 
-def _documents(passages: Sequence[Passage], scores: Sequence[float | None]) -> list[Any]:
-    document = require("langchain_core.documents", "langchain").Document
-    found = []
-    for p, score in zip(passages, scores, strict=True):
-        given = {"id": p.id, "title": p.title or None, "relevance_score": score}
-        metadata = {key: value for key, value in given.items() if value is not None}
-        found.append(document(page_content=p.text, id=p.id, metadata=metadata))
-    return found
+def _build_documents(task: Task) -> list[Any]:
+    document_class = require("langchain_core.documents", "langchain").Document
+    documents = []
+    for one, score in zip(task.candidates, task.candidate_scores, strict=True):
+        values = {"id": one.id, "title": one.title or None, "relevance_score": score}
+        metadata = {key: value for key, value in values.items() if value is not None}
+        documents.append(document_class(page_content=one.text, id=one.id, metadata=metadata))
+    return documents
 
 
-def _found(brought: Any, known: Collection, name: str) -> Found:
-    """What a component returned, as passages."""
-    if isinstance(brought, str | Mapping) or not isinstance(brought, Iterable):
-        raise InvalidInput(f"{name} returned a {type(brought).__name__}, not a list.")
-    usage = getattr(brought, "usage", None)
-    found = Found([], [], usage=dict(usage.as_metadata()) if usage else {})
-    seen = set()
-    for item in brought:
-        passage, score = _read(item, known.passages, name)
-        if passage.id not in known.passages:  # perhaps a copy that has lost its id
-            passage = known.by_text.get(passage.text, passage)
-        if passage.id not in seen:
-            seen.add(passage.id)
-            found.passages.append(passage)
-            found.scores.append(score if score is not None and math.isfinite(score) else None)
-            found.items.append(item)
-        if isinstance(item, Ranked) and not found.usage and isinstance(item.details.get("usage"), Mapping):
-            found.usage = dict(item.details["usage"])
-    return found
+# Results
 
 
-def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, float | None]:
+def _read_results(returned: Any, corpus: EvaluationCorpus, sections: Mapping[str, Passage], name: str) -> SystemResult:
+    """Convert what a component returned to passages."""
+    if isinstance(returned, str | Mapping) or not isinstance(returned, Iterable):
+        raise InvalidInput(f"{name} must return a list, got a {type(returned).__name__}.")
+    usage = getattr(returned, "usage", None)
+    result = SystemResult([], [], usage=dict(usage.as_metadata()) if usage else {})
+    passages = ChainMap(corpus.passages, dict(sections))
+    ids: set[str] = set()
+    for item in returned:
+        passage, score = _read_item(item, passages, name)
+        if passage.id not in passages:  # it may be a copy that has lost its id
+            passage = corpus.by_text.get(passage.text, passage)
+        if passage.id not in ids:
+            ids.add(passage.id)
+            result.passages.append(passage)
+            result.scores.append(score if score is not None and math.isfinite(score) else None)
+            result.items.append(item)
+        if isinstance(item, Ranked) and not result.usage and isinstance(item.details.get("usage"), Mapping):
+            result.usage = dict(item.details["usage"])
+    return result
+
+
+def _read_item(item: Any, passages: Mapping[str, Passage], name: str) -> tuple[Passage, float | None]:
+    """Return the passage and the score of one result."""
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Passage | str):
-        return _read(item[0], known, name)[0], float(item[1])
+        return _read_item(item[0], passages, name)[0], float(item[1])
     if isinstance(item, Ranked):
         passage = item.passage.passages[0] if isinstance(item.passage, Path) else item.passage
-        return known.get(passage.id, passage), item.score
+        return passages.get(passage.id, passage), item.score
     if isinstance(item, Passage):
         return item, None
     if isinstance(item, MergedSection):
-        return known[item.section_id], item.score
+        return passages[item.section_id], item.score
     if isinstance(item, str):
-        if item not in known:
-            raise InvalidInput(f"{name} returned the id {item!r:.200}, which no passage has.")
-        return known[item], None
+        if item not in passages:
+            raise InvalidInput(f"{name} must return ids of passages, got {item!r:.200}.")
+        return passages[item], None
     if (node := getattr(item, "node", None)) is not None:  # LlamaIndex
         ids, text = (node.node_id, node.metadata.get("id"), getattr(node, "ref_doc_id", None)), node.get_content()
         score = item.score
@@ -372,16 +281,16 @@ def _read(item: Any, known: Mapping[str, Passage], name: str) -> tuple[Passage, 
         score = item.metadata.get("relevance_score", item.metadata.get("score"))
         ids = (getattr(item, "id", None), item.metadata.get("id"), None)
     else:
-        raise InvalidInput(f"{name} returned a {type(item).__name__}, which is no passage, node, document or id.")
-    of_known = next((known[id_] for id_ in ids if isinstance(id_, str) and id_ in known), None)
+        raise InvalidInput(f"{name} must return passages, nodes, documents or ids, got a {type(item).__name__}.")
+    known_passage = next((passages[id_] for id_ in ids if isinstance(id_, str) and id_ in passages), None)
     own_id: Any = next((str(id_) for id_ in ids if id_), None)
-    return of_known or Passage(text, id=own_id), None if score is None else float(score)
+    return known_passage or Passage(text, id=own_id), None if score is None else float(score)
 
 
-def _reason(item: Any, requested: ExplanationRequest) -> Explanation | None:
-    """Of what a host's component brought: LlamaIndex tells beside its nodes, LangChain in its documents."""
+def _read_explanation(item: Any, request: ExplanationRequest) -> Explanation | None:
+    """Return the explanation of a result: LlamaIndex reports it in the request, LangChain in the document."""
     node = getattr(item, "node", None)
     if node is not None:
-        return requested.explanation_by_id.get(node.node_id)
-    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if requested.is_supported else None
+        return request.explanation_by_id.get(node.node_id)
+    exported = getattr(item, "metadata", {}).get("drillrank_explanation") if request.is_supported else None
     return None if exported is None else Explanation.from_dict(exported)

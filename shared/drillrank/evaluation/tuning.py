@@ -1,11 +1,7 @@
-"""Settings for one's own questions, without training a model: a coordinate search, judged by questions to come.
+"""Find settings for your own questions, without training a model.
 
-One setting after the other takes the candidate with the best mean, the earlier ones as they were chosen. The questions
-are cut into parts at random. The whole search is done on the first part, and what it chooses is measured on the second;
-then on the first two for the third, and so on (prequential validation, Dawid 1984). The mean of these differences from
-the defaults is what settings chosen in this way bring to questions that did not choose them. It is one difference,
-however many settings are tried, so that its paired randomisation test needs no correction. Only a gain that the test
-shows changes anything; then the settings are those that all questions choose.
+Settings replace the defaults only if the test of their gain on other questions is significant
+(`drillrank.evaluation.coordinate_search`). Then they are those that all questions choose.
 """
 
 from __future__ import annotations
@@ -13,91 +9,67 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import count, product
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from drillrank.components import component as row_of
 from drillrank.errors import InvalidInput, check_positive
+from drillrank.evaluation.coordinate_search import (
+    GRIDS,
+    MU,
+    Changes,
+    Grid,
+    Indices,
+    list_steps,
+    read_settings,
+    validate_forward,
+)
+from drillrank.evaluation.corpora import CorpusSource
 from drillrank.evaluation.experiment import Experiment
 from drillrank.evaluation.measures import check_measures, default_measures
-from drillrank.evaluation.questions import CorpusSource, QuestionSource
-from drillrank.evaluation.settings_file import FORMAT, keyword_arguments, read_settings_file, setting_defaults
+from drillrank.evaluation.named_components import load_model, resolve_settings
+from drillrank.evaluation.questions import QuestionSource
+from drillrank.evaluation.settings_file import FORMAT, read_settings_file, setting_defaults
 from drillrank.evaluation.statistics import Difference, difference, least_questions, questions_that_would_tell, verdict
-from drillrank.evaluation.systems import own_model, resolved, system
 from drillrank.files import replace_file
-from drillrank.likelihood import LanguageModel, UnigramModel
+from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.unigram import UNSAVED
 from drillrank.multihop.search import PathSearch
 from drillrank.progress import OnProgress
-from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS, PromptRank
-from drillrank.settings import as_json
+from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import Floats
-from drillrank.views import MultiViewIndex
 
-Changes = Mapping[str, Any]
-Grid = Mapping[str, Sequence[Any]]
-Places = npt.NDArray[np.intp]
-
-_BETTER = 1e-12  # by which sums of the same numbers in another order differ
-_MU = "mu"  # of the model, not of the method
-_PRIOR: Grid = {"prior": (None, "retrieval"), "prior_weight": (0.25, 0.5, 1.0, 2.0)}
-_PROMPTS: Grid = {
-    "instructions": (*((wording,) for wording in PROMPTRANK_INSTRUCTIONS), PROMPTRANK_INSTRUCTIONS),
-    "ensemble": ("max", "mean"),
-    "temperature": (0.7, 1.0, 1.4, 2.0),
-}
-_WEIGHTS = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (1, 2, 1), (1, 1, 2), (1, 0, 1), (1, 1, 0), (1, 0, 0))
-GRIDS: Mapping[str, Grid] = {
-    "UPR": {_MU: (30.0, 100.0, 300.0, 1000.0, 3000.0), **_PRIOR},
-    "PromptRank": {_MU: (30.0, 100.0, 300.0, 1000.0, 3000.0), **_PROMPTS, **_PRIOR},
-    "PathSearch": {
-        "hops": (None, 2, 3),
-        "link_prior": tuple({"jump": jump, "named": named} for jump in (0.2, 0.5, 0.8) for named in (0.2, 0.5, 0.8)),
-        _MU: (30.0, 100.0, 300.0, 1000.0),
-        **_PROMPTS,
-        "beam": (None, 5, 10, 20),
-        "branch": (None, 3, 8, 16),
-        "pairs": (0, 6, 12),
-        **_PRIOR,
-    },
-    "MultiViewIndex": {
-        "retriever": ("bm25", "tfidf"),
-        "weights": (None, *({"raw": float(r), "keywords": float(k), "summary": float(s)} for r, k, s in _WEIGHTS)),
-    },
-    "D3": {_MU: (100.0, 300.0, 1000.0, 3000.0), "sections": (3, 5, 8, 16), "max_documents": (3, 8, 20)},
-}
-"""What is tried: for each component of ours its settings, in the order of the search, with their candidates."""
+_DOCUMENT_COMPONENTS = ("MultiViewIndex", "D3")
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Settings for one's own questions, and what they are worth.
+    """Settings for your own questions, and their gain.
 
     Attributes:
-        component: Whose settings.
-        model: The specification of its language model; None without one.
-        given: Settings that were not tuned, as they were given.
-        best: What differs from the defaults in the settings that were best on all questions.
-        by_fold: The same, chosen on the questions before each fold but the first.
-        gain: What these bring to the fold's questions, over the defaults: mean, interval, test.
-        needed: How many such questions would show this gain with a chance of 80 %; None where there is none.
-        least: Fewer questions can show nothing.
-        measure: In which.
-        trials: Mean of the measure over all questions for everything tried, defaults first: optimistic for the best.
-        milliseconds: Median of a question with the defaults, and with the best settings.
-        problems: What could not be tried to the end, and why.
+        component: Name of the component.
+        model: Specification of its language model; None without one.
+        fixed: Settings that were passed and not tuned.
+        best: Changes from the defaults that were best on all questions.
+        by_fold: Changes that were chosen on the questions before each fold except the first.
+        gain: Gain of these choices on the folds' questions over the defaults: mean, interval, test.
+        needed: Number of such questions that show this gain with a probability of 80 %; None without a gain.
+        least: Smallest number of questions that can show any gain.
+        measure: Name of the measure.
+        trials: Mean of the measure over all questions by settings, defaults first. The best mean is too optimistic.
+        milliseconds: Median time of a question with the defaults, and with the best settings.
+        problems: Messages about settings that failed.
     """
 
     component: str
     model: str | None
-    given: Changes
+    fixed: Changes
     best: Changes
     by_fold: Sequence[Changes]
     gain: Difference
@@ -110,35 +82,35 @@ class Tuned:
 
     @property
     def adopted(self) -> bool:
-        """Whether the gain is more than noise, so that the best settings take the defaults' place."""
-        return adopts(self.best, self.gain)
+        """True if the gain is more than noise, so that the best settings replace the defaults."""
+        return is_adopted(self.best, self.gain)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is to be set: the best settings, or none but those given."""
-        return {**self.given, **(self.best if self.adopted else {})}
+        """Settings to use: those that were passed, and the best ones if they are adopted."""
+        return {**self.fixed, **(self.best if self.adopted else {})}
 
     @property
     def advice(self) -> str:
-        """In words, whether to change anything."""
+        """Conclusion in words."""
         mean, low, high, p, n = self.gain
-        found = f"{self.measure} {mean:+.3f} ({low:+.3f} to {high:+.3f}, p = {p:.3f}) on {n:,} questions"
+        gain = f"{self.measure} {mean:+.3f} ({low:+.3f} to {high:+.3f}, p = {p:.3f}) on {n:,} questions"
         if self.adopted:
-            return f"{setting_line(self.best)} helps {self.component}: {found} that did not choose."
+            return f"{setting_line(self.best)} helps {self.component}: {gain} that did not choose."
         if not self.best and not any(self.by_fold):
-            return f"Nothing that was tried is better than the defaults of {self.component}: they are kept."
+            return f"No setting that was tried is better than the defaults of {self.component}, which are kept."
         if n < least_questions():
-            why = f"so few questions cannot show that others are better, {self.least} are the least that can"
+            reason = f"so few questions cannot show that others are better, {self.least} are the least that can"
         else:
-            why = f"what others bring may be chance, {found} that did not choose"
+            reason = f"the gain of others may be chance, {gain} that did not choose"
         if mean > 0 and self.needed:
-            why += f"; about {self.needed:,} such questions would tell"
-        return f"The defaults of {self.component} are kept: {why}."
+            reason += f"; about {self.needed:,} such questions would tell"
+        return f"The defaults of {self.component} are kept: {reason}."
 
     def __str__(self) -> str:
-        ahead = sorted(self.trials.items(), key=lambda trial: -trial[1])
+        best_first = sorted(self.trials.items(), key=lambda trial: -trial[1])
         lines = [f"{self.measure:<12} settings (on the questions that chose them)"]
-        lines += [f"{mean:<12.3f} {name}" for name, mean in ahead]
+        lines += [f"{mean:<12.3f} {name}" for name, mean in best_first]
         lines.append(f"Chosen before each fold: {'; '.join(map(setting_line, self.by_fold))}.")
         before, after = self.milliseconds
         best = setting_line(self.best)
@@ -146,45 +118,52 @@ class Tuned:
         return "\n".join([*lines, *self.problems, self.advice])
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the result as JSON values."""
         outcome = {"adopted": self.adopted, "settings": self.settings, "advice": self.advice}
         return {**asdict(self), "gain": self.gain._asdict(), **outcome}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the settings to a file that `load_settings` reads; those of other components that it holds stay.
+        """Write the settings to a file that `load_settings` reads. Keep those of other components in it.
 
         Raises:
-            InvalidInput: the file holds something else, or cannot be written.
+            InvalidInput: The file is another kind of file, or cannot be written.
         """
         content: dict[str, Any] = {"format": FORMAT, "settings": {}, "tuned": {}}
         content |= read_settings_file(path) if Path(path).exists() else {}
-        settings = self.settings
-        of_model: dict[str, Any] = {} if self.model is None else {"model": self.model}
-        if _MU in settings:
-            of_model["model_options"] = {_MU: settings.pop(_MU)}
-        if self.component == "PathSearch":  # whose prompts are a section of their own
-            of_search = {name: settings[name] for name in setting_defaults(PathSearch).keys() & settings.keys()}
-            search_only = of_search.keys() - setting_defaults(PromptRank).keys()  # both take a preset
-            of_prompts = {name: value for name, value in settings.items() if name not in search_only}
-            content["settings"] |= {"PathSearch": of_search, "PromptRank": {**of_prompts, **of_model}}
-        else:
-            content["settings"][self.component] = {**settings, **of_model}
-        why = {"measure": self.measure, "adopted": self.adopted, "gain": self.gain._asdict(), "best": dict(self.best)}
-        content["tuned"][self.component] = why
+        content["settings"] |= self._sections()
+        content["tuned"][self.component] = {
+            "measure": self.measure,
+            "adopted": self.adopted,
+            "gain": self.gain._asdict(),
+            "best": dict(self.best),
+        }
         try:
             with replace_file(Path(path)) as file:
                 file.write((json.dumps(content, indent=1) + "\n").encode())
-        except OSError as problem:
-            raise InvalidInput(f"{path} cannot be written: {problem.strerror}.") from problem
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
+
+    def _sections(self) -> dict[str, Any]:
+        """Return the settings by component, with the model. The prompts of a path search are a section of their own."""
+        settings = self.settings
+        model: dict[str, Any] = {} if self.model is None else {"model": self.model}
+        if MU in settings:
+            model["model_options"] = {MU: settings.pop(MU)}
+        if self.component != "PathSearch":
+            return {self.component: {**settings, **model}}
+        search_settings = {name: settings[name] for name in setting_defaults(PathSearch).keys() & settings.keys()}
+        search_only = search_settings.keys() - setting_defaults(PromptRank).keys()  # both have a preset
+        prompt_settings = {name: value for name, value in settings.items() if name not in search_only}
+        return {"PathSearch": search_settings, "PromptRank": {**prompt_settings, **model}}
 
 
-def adopts(best: Changes, gain: Difference) -> bool:
-    """Whether there is anything to adopt, and its gain is more than chance."""
+def is_adopted(best: Changes, gain: Difference) -> bool:
+    """Return True if there are better settings, and their gain is more than noise."""
     return bool(best) and verdict(gain.mean, gain.p) == "better"
 
 
 def setting_line(changes: Changes) -> str:
-    """Settings in a line.
+    """Return settings on one line.
 
     >>> setting_line({"mu": 100.0, "prior": "retrieval"}), setting_line({})
     ('mu=100.0, prior="retrieval"', 'the defaults')
@@ -207,36 +186,36 @@ def tune(
     results: str | os.PathLike[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Tuned:
-    """Find settings for one's own questions, and whether they are better than the defaults by more than noise.
+    """Find settings for your own questions, and test if they are better than the defaults.
 
-    With n questions and c candidates in the grid the component is asked about n · c times; parts whose choices differ
-    ask for more.
+    With n questions and c candidates in the grid, the component is asked about n · c times, and more often if the
+    choices of the parts differ.
 
     Args:
         questions: As for `compare`.
         component: `"UPR"`, `"PromptRank"`, `"PathSearch"`, `"MultiViewIndex"` or `"D3"` (without an LLM), or a mapping
-            with `component` and settings that stay as they are, such as `model`; `fitted` as for `compare`.
+            with `component` and fixed settings, such as `model`; `fitted` as for `compare`.
         corpus: As for `compare`.
-        grid: Candidates by setting, in place of those of `drillrank.evaluation.tuning.GRIDS`; an empty list leaves a
-            setting alone. `mu` is the unigram model's. `instructions` may come from `generate_instructions`.
-        folds: How many parts the questions are cut into, if there are so many; each but the first is measured with
-            what those before choose.
-        seed: Which question is in which part.
-        measure: The measure that decides; None for nDCG@10, and for what reads documents the spans at equal tokens, if
-            the questions have spans.
+        grid: Candidates by setting, which replace those of `drillrank.evaluation.coordinate_search.GRIDS`. An empty
+            list keeps a setting fixed. `mu` is a setting of the unigram model. `instructions` may come from
+            `generate_instructions`.
+        folds: Number of parts of the questions. Each one except the first is measured with the choice of those before.
+        seed: Seed that assigns questions to parts.
+        measure: Measure that decides. None is nDCG@10, or, for components that read documents, the spans at equal
+            tokens, if the questions have spans.
         first_stage: As for `compare`.
         candidates: As for `compare`.
         columns: As for `compare`.
         results: As for `compare`; both may share a file.
-        on_progress: Callback, called as `(done, total)` after every question; the total is an estimate.
+        on_progress: Callback, called as `(done, total)` after every question. The total is an estimate.
 
     Returns:
         The settings, their gain with its interval, and all that was tried.
 
     Raises:
-        InvalidInput: a row, the component, a candidate or the measure cannot be used, there are fewer than two
+        InvalidInput: A row, the component, a candidate or the measure cannot be used, there are fewer than two
             questions, or the component fails with its defaults.
-        KeyboardInterrupt: Ctrl-C; what was computed is in `results`.
+        KeyboardInterrupt: Ctrl-C. `results` contains what was computed.
         MissingExtra: ir-measures or scipy is not installed.
 
     >>> town = {"id": "1", "text": "Basel is a town. The Rhine flows through it."}
@@ -246,46 +225,34 @@ def tune(
     >>> tuned.adopted, tuned.settings
     (False, {})
     """
+    # 1. Check the arguments.
     check_positive(folds=folds)
-    base = dict(component) if isinstance(component, Mapping) else {"component": component}
-    kind = row_of(base["component"]).name if isinstance(base.get("component"), str) else ""
-    if kind not in GRIDS:
-        raise InvalidInput(
-            f"Components whose settings are tuned are {', '.join(GRIDS)}; not {base.get('component')!r:.100}."
-        )
-    base = {**resolved(base), "component": kind}
+    base = _read_component(component)
+    kind: str = base["component"]
     experiment = Experiment(questions, corpus, first_stage, candidates, columns, results)
-    checked_questions = experiment.questions
-    if min(folds, len(checked_questions)) < 2:
-        raise InvalidInput(
-            f"{len(checked_questions)} questions cannot be cut into {folds} folds: there are 2 folds at least."
-        )
-    by_text = kind in ("MultiViewIndex", "D3") and all(question.spans for question in checked_questions)
-    measure = measure or ("SpanR@500" if by_text else default_measures(checked_questions)[0])
-    check_measures([measure], checked_questions)
-    model = None if kind == "MultiViewIndex" else own_model(kind, base, experiment.corpus, fitted=False)
-    given = {name: value for name, value in base.items() if name in _settings(kind, {}, model)}
+    measure = _choose_measure(kind, measure, experiment)
+    parts = _divide(len(experiment.questions), folds, seed)
+    # 2. List the settings and their candidates.
+    model = None if kind == "MultiViewIndex" else load_model(kind, base, experiment.corpus, is_fitted=False)
     options = model.options if model is not None else {}
-    defaults = _settings(kind, given, model) | ({_MU: options[_MU]} if _MU in options else {})
-    steps = steps_of(kind, model, grid)
+    fixed = {name: value for name, value in base.items() if name in read_settings(kind, {}, model)}
+    defaults = read_settings(kind, fixed, model) | ({MU: options[MU]} if MU in options else {})
+    steps = list_steps(kind, model, grid)
     if not steps:
-        raise InvalidInput(f"There is nothing to tune in {kind}: the grid is empty.")
+        raise InvalidInput(f"grid must contain candidates for {kind}, got none. Pass some.")
+    # 3. Search before each part and on all questions, and measure the gain on the parts.
     trials = _Trials(experiment, base, measure, on_progress, 1 + sum(map(len, steps)))
-    parts = np.array_split(
-        np.random.default_rng(seed).permutation(len(checked_questions)), min(folds, len(checked_questions))
-    )
-    by_fold, best, changes = forward_validated(steps, parts, trials, defaults)
-    kept_mu = {_MU: options[_MU]} if _MU in base.get("model_options", {}) and _MU in options else {}
-    spec = None if model is None else model.spec.replace(f"unigram:{UNSAVED}", "unigram")  # as before it was fitted
+    by_fold, best, gains = validate_forward(steps, parts, trials.measure, defaults)
+    fixed_mu = {MU: options[MU]} if MU in base.get("model_options", {}) and MU in options else {}
     return Tuned(
         component=kind,
-        model="unigram" if spec is not None and UNSAVED in spec else spec,
-        given={**given, **kept_mu},
+        model=_model_name(model),
+        fixed={**fixed, **fixed_mu},
         best=best,
         by_fold=by_fold,
-        gain=difference(changes),
-        needed=questions_that_would_tell(changes),
-        least=next(n for n in count(2) if n - math.ceil(n / min(folds, n)) >= least_questions()),
+        gain=difference(gains),
+        needed=questions_that_would_tell(gains),
+        least=_least_questions(folds),
         measure=measure,
         trials=trials.means,
         milliseconds=(trials.milliseconds[setting_line({})], trials.milliseconds[setting_line(best)]),
@@ -293,167 +260,101 @@ def tune(
     )
 
 
+def _read_component(component: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the component with its fixed settings, under the name of its core class."""
+    base = dict(component) if isinstance(component, Mapping) else {"component": component}
+    kind = row_of(base["component"]).name if isinstance(base.get("component"), str) else ""
+    if kind not in GRIDS:
+        raise InvalidInput(f"component must be one of {', '.join(GRIDS)}, got {base.get('component')!r:.100}.")
+    return {**resolve_settings(base), "component": kind}
+
+
+def _choose_measure(kind: str, measure: str | None, experiment: Experiment) -> str:
+    has_spans = all(question.spans for question in experiment.questions)
+    if measure is None:
+        is_by_spans = kind in _DOCUMENT_COMPONENTS and has_spans
+        measure = "SpanR@500" if is_by_spans else default_measures(experiment.questions)[0]
+    check_measures([measure], experiment.questions)
+    return measure
+
+
+def _divide(n_questions: int, folds: int, seed: int) -> list[Indices]:
+    """Divide the indices of the questions into parts at random."""
+    n_parts = min(folds, n_questions)
+    if n_parts < 2:
+        raise InvalidInput(
+            f"folds must be at least 2, for at least 2 questions; got {folds} for {n_questions} questions."
+        )
+    return np.array_split(np.random.default_rng(seed).permutation(n_questions), n_parts)
+
+
+def _model_name(model: LanguageModel | None) -> str | None:
+    """Return the specification of a model before it was fitted."""
+    if model is None:
+        return None
+    spec = model.spec.replace(f"unigram:{UNSAVED}", "unigram")
+    return "unigram" if UNSAVED in spec else spec
+
+
+def _least_questions(folds: int) -> int:
+    """Return the smallest number of questions whose later parts can show a gain."""
+    return next(n for n in count(2) if n - math.ceil(n / min(folds, n)) >= least_questions())
+
+
 @dataclass
 class _Trials:
-    """A component under many settings, each asked every question once, whoever wants to know."""
+    """Component under many settings, each of which is measured once.
+
+    Attributes:
+        experiment: Questions and corpus.
+        base: Component with its fixed settings.
+        measure_name: Name of the measure.
+        on_progress: Callback for each question.
+        n_planned: Estimated number of trials.
+        means: Mean of the measure by settings.
+        milliseconds: Median time of a question by settings.
+        problems: First problem of each failed trial.
+    """
 
     experiment: Experiment
     base: Mapping[str, Any]
-    measure: str
+    measure_name: str
     on_progress: OnProgress | None
-    planned: int
+    n_planned: int
     means: dict[str, float] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    _found: dict[str, Floats | None] = field(default_factory=dict)
+    _values: dict[str, Floats | None] = field(default_factory=dict)
 
-    def __call__(self, changes: Changes) -> Floats | None:
-        """The measure of every question, shape (questions,); None where the component failed."""
+    def measure(self, changes: Changes) -> Floats | None:
+        """Return the measure of every question, shape `(questions,)`; None if the component failed."""
         key = setting_line(changes)
-        if key not in self._found:
-            self._found[key] = self._measured(changes, key)
-        return self._found[key]
+        if key not in self._values:
+            self._values[key] = self._run_trial(changes, key)
+        return self._values[key]
 
-    def _measured(self, changes: Changes, line: str) -> Floats | None:
-        before, n = len(self._found), len(self.experiment.questions)
+    def _run_trial(self, changes: Changes, line: str) -> Floats | None:
+        n_trials, n_questions = len(self._values), len(self.experiment.questions)
 
-        def progress(done: int, _whole: int) -> None:
+        def report(n_done: int, _total: int) -> None:
             if self.on_progress is not None:
-                self.on_progress(before * n + done, max(self.planned, before + 1) * n)
+                n_all = max(self.n_planned, n_trials + 1) * n_questions
+                self.on_progress(n_trials * n_questions + n_done, n_all)
 
-        given = {**self.base, **{key: value for key, value in changes.items() if key != _MU}}
-        if _MU in changes:
-            given["model_options"] = {**self.base.get("model_options", {}), _MU: changes[_MU]}
-        name = f"{self.base['component']}: {line}"  # as the file of results calls it
-        run = self.experiment.run([system(name, given, self.experiment.corpus)], progress)
-        if run.interrupted:
+        specification = {**self.base, **{key: value for key, value in changes.items() if key != MU}}
+        if MU in changes:
+            specification["model_options"] = {**self.base.get("model_options", {}), MU: changes[MU]}
+        name = f"{self.base['component']}: {line}"  # in the file of results
+        run = self.experiment.run([self.experiment.build_system(name, specification)], report)
+        if run.is_interrupted:
             raise KeyboardInterrupt
         if run.problems and not changes:
-            raise InvalidInput(f"Nothing can be tuned. {run.problems[0]}")
+            raise InvalidInput(f"{self.base['component']} failed with its defaults: {run.problems[0]}")
         if run.problems:
             self.problems.append(run.problems[0])
             return None
-        columns, _ = self.experiment.measured([self.measure], run.results[name])
-        self.means[line] = float(columns[self.measure].mean())
-        self.milliseconds[line] = 1000 * median(record.seconds for record in run.results[name].values())
-        return columns[self.measure]
-
-
-def searched(
-    steps: Sequence[Sequence[Changes]],
-    groups: Sequence[Places],
-    values: Callable[[Changes], Floats | None],
-    defaults: Changes,
-) -> list[dict[str, Any]]:
-    """What each group of questions chooses, step after step; the earlier candidate of equal ones, defaults first.
-
-    The groups choose side by side, so that what several of them want is asked once.
-
-    Args:
-        steps: Candidates, step by step.
-        groups: Places of the questions of each group.
-        values: The measure of every question with these settings in place of the defaults; None where they fail.
-        defaults: Settings where nothing is changed.
-    """
-    chosen: list[dict[str, Any]] = [{} for _ in groups]
-    for candidates in steps:
-        for location, rows in enumerate(groups):
-            best, earlier = -np.inf, chosen[location]
-            for more in ({}, *candidates):
-                together = {**earlier, **more}
-                changes = {key: value for key, value in together.items() if value != defaults.get(key)}
-                found = values(changes)
-                if found is not None and found[rows].mean() > best + _BETTER:
-                    best, chosen[location] = float(found[rows].mean()), changes
-    return chosen
-
-
-def forward_validated(
-    steps: Sequence[Sequence[Changes]],
-    parts: Sequence[Places],
-    values: Callable[[Changes], Floats | None],
-    defaults: Changes,
-) -> tuple[list[dict[str, Any]], dict[str, Any], Floats]:
-    """What the parts before each one choose, what all questions choose, and what the former bring to the part itself.
-
-    A question is measured by a choice that has seen neither it nor any that comes later, so that where nothing helps a
-    difference is as likely negative as positive, whatever the earlier ones are. In cross-validation it is not: all
-    choose what is lucky in all the others.
-
-    Returns:
-        The choices before each part but the first, the choice of all questions, and the differences from the defaults
-        of the questions in all parts but the first.
-    """
-    before = [np.sort(np.concatenate(parts[:end])) for end in range(1, len(parts) + 1)]
-    *by_part, best = searched(steps, before, values, defaults)
-    plain: Any = values({})  # what fails is not chosen
-    return (
-        by_part,
-        best,
-        np.concatenate([(values(one) - plain)[part] for one, part in zip(by_part, parts[1:], strict=True)]),
-    )
-
-
-def steps_of(component: str, model: LanguageModel | None, given: Grid | None) -> list[list[dict[str, Any]]]:
-    """The steps of the search, each with its candidates: one setting, or the prior together with its weight.
-
-    Args:
-        component: Whose settings.
-        model: Its language model; settings that make no difference to it are left out.
-        given: Candidates in place of those declared.
-
-    Raises:
-        InvalidInput: a setting is unknown, does nothing with this model, or a candidate cannot be used.
-
-    >>> steps_of("UPR", UnigramModel(), {"mu": [100], "prior": ["retrieval"], "prior_weight": [1, 2]})
-    [[{'mu': 100.0}], [{'prior': 'retrieval', 'prior_weight': 1}, {'prior': 'retrieval', 'prior_weight': 2}]]
-    """
-    given, known = given or {}, {*_settings(component, {}, model), _MU}
-    for name in given:
-        if name not in known:
-            raise InvalidInput(f"{component} has no setting {name!r:.200} to tune; it has {', '.join(sorted(known))}.")
-    reads = model is not None and model.reads_instructions
-    useless = set() if reads else {"instructions", "ensemble"}
-    if not (isinstance(model, UnigramModel) or (model is not None and _MU in model.options)):
-        useless.add(_MU)
-    if found := useless & given.keys():
-        raise InvalidInput(f"{min(found)} does nothing with the model {getattr(model, 'spec', None)!r:.200}.")
-    steps: dict[str, list[dict[str, Any]]] = {}
-    for name, candidates in {**GRIDS[component], **given}.items():
-        if isinstance(candidates, str) or not isinstance(candidates, Sequence):
-            raise InvalidInput(f"Candidates of {name} are a list, not {candidates!r:.100}.")
-        if name not in useless:
-            steps[name] = [{name: _checked(component, name, value, model)} for value in candidates]
-    if steps.get("prior") and steps.get("prior_weight"):  # neither says anything without the other
-        priors, weights = steps["prior"], steps.pop("prior_weight")
-        pairs = [{**one, **weight} for one, weight in product(priors, weights) if one["prior"] is not None]
-        steps["prior"] = [one for one in priors if one["prior"] is None] + pairs
-    return [step for step in steps.values() if step]
-
-
-def _checked(component: str, name: str, value: Any, model: LanguageModel | None) -> Any:
-    """The candidate, as JSON has it."""
-    if name == "instructions" and isinstance(value, str):
-        value = (value,)
-    try:
-        if name == _MU:
-            return UnigramModel(value).mu
-        return json.loads(json.dumps(_settings(component, {name: value}, model)[name]))
-    except (InvalidInput, TypeError, ValueError, AttributeError) as problem:
-        raise InvalidInput(f"{name}={value!r:.100} cannot be tried: {problem}") from problem
-
-
-def _settings(component: str, given: Mapping[str, Any], model: LanguageModel | None) -> dict[str, Any]:
-    """All settings of a component that is built with some, as JSON has them, and of the ranker of paths."""
-    found: dict[str, Any] = {}
-    classes: tuple[type, ...] = (
-        (PathSearch, PromptRank) if component == "PathSearch" else (row_of(component).core_class,)
-    )
-    for cls in classes:
-        names = setting_defaults(cls).keys()
-        needed: dict[str, Any] = {"chunks": []} if cls is MultiViewIndex else {"model": model or "unigram"}
-        if cls is PathSearch:
-            needed = {"prompt_rank": PromptRank(), "passages": ()}
-        built = cls(**needed, **keyword_arguments(cls, {name: given[name] for name in names & given.keys()}))
-        found |= {name: getattr(built if hasattr(built, name) else built.settings, name) for name in names}
-    return {name: as_json(value) for name, value in found.items()}
+        columns, _ = self.experiment.measure([self.measure_name], run.results[name])
+        values = columns[self.measure_name]
+        self.means[line] = float(np.nanmean(values))
+        self.milliseconds[line] = 1000 * median(result.seconds for result in run.results[name].values())
+        return values

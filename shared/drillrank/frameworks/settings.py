@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import InvalidInput, OnFailure, check_limits, check_on_failure, check_positive
+from drillrank.errors import InvalidInput, OnFailure, check_limits, check_number, check_on_failure, check_positive, warn
 from drillrank.frameworks.metadata import check_keys, prefixed
-from drillrank.generation.passages import GENREAD_PROMPTS
+from drillrank.generation.passages import GENREAD_PROMPTS, SAMPLING_TEMPERATURE
 from drillrank.likelihood import LanguageModel
 from drillrank.multihop.path_settings import PathSettings
 from drillrank.passages import check_top_n
@@ -19,6 +19,7 @@ from drillrank.rerank.demonstrations import Demonstration
 from drillrank.rerank.prior import Prior, check_prior
 from drillrank.rerank.promptrank import Ensemble, PromptRank, PromptRankSettings
 from drillrank.settings import Settings
+from drillrank.text import check_language
 from drillrank.views import MAX_EXPANDED_TOKENS, Expansion, SectionExpander, ViewSettings
 
 
@@ -72,25 +73,56 @@ class GenerationSettings(Settings):
 
     Attributes:
         prompts: Templates with `{question}` for the generated texts. `drillrank.generation.cluster_prompts` makes
-            others.
+            others. None is one prompt if the LLM samples, and `GENREAD_PROMPTS` otherwise.
+        temperature: Temperature at which the LLM samples texts. None is the LLM's own, or 0.95 with a preset. An LLM
+            without a temperature answers different prompts instead, with a `DrillrankWarning`.
         on_failure: `"raise"` raises an `LLMFailure` if a call of the LLM fails or its answer has no word. `"fallback"`
             continues without that passage, with a `DrillrankWarning`. None raises if a call fails, and falls back if an
             answer has no word.
         workers: Maximum number of concurrent LLM calls for one question.
 
     Raises:
-        InvalidInput: A prompt lacks `{question}`, `on_failure` is unknown, or `workers` is below 1.
+        InvalidInput: A prompt lacks `{question}`, `temperature` is not positive, `on_failure` is unknown, or `workers`
+            is below 1.
     """
 
-    prompts: tuple[str, ...] = GENREAD_PROMPTS
+    prompts: tuple[str, ...] | None = None
+    temperature: float | None = None
     on_failure: OnFailure | None = None
     workers: int = 4
 
     def __post_init__(self) -> None:
-        check_question_templates(self.prompts)
+        if self.prompts is not None:
+            check_question_templates(self.prompts)
+        if self.temperature is not None:
+            check_number(temperature=self.temperature)
         check_on_failure(self.on_failure)
         check_positive(workers=self.workers)
         super().__post_init__()
+
+    def sampling_temperature(self, preset: BRMGRPreset | None) -> float | None:
+        """Return the temperature to set; None if the LLM keeps its own.
+
+        >>> GenerationSettings().sampling_temperature("paper"), GenerationSettings().sampling_temperature(None)
+        (0.95, None)
+        """
+        return SAMPLING_TEMPERATURE if self.temperature is None and preset is not None else self.temperature
+
+    def choose_prompts(self, temperature: float | None, takes_temperature: Callable[[], bool]) -> tuple[str, ...]:
+        """Return the prompts for the generated texts. Warn if the LLM should sample them, but cannot.
+
+        Args:
+            temperature: Temperature at which the LLM should sample; None to keep its own.
+            takes_temperature: Function that returns True if the LLM takes a temperature.
+        """
+        samples = temperature is not None and takes_temperature()
+        if temperature is not None and not samples:
+            warn(
+                "The LLM has no temperature that can be set, so its answers to several prompts are used in place of "
+                "samples of one. Use an LLM with a field `temperature` to sample."
+            )
+        default_prompts = GENREAD_PROMPTS[:1] if samples else GENREAD_PROMPTS
+        return default_prompts if self.prompts is None else self.prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +226,10 @@ class SplitterSettings(SectionSettings, ViewSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpansionSettings(Settings):
-    """Settings of `MultiViewRetriever` for the sections around those that it finds.
+    """Settings of `MultiViewRetriever` for an index in memory and for the sections around those that it finds.
 
     Attributes:
+        language: Language of the stemmer, for an index in memory: one of `drillrank.text.LANGUAGES`.
         max_expanded_tokens: Largest number of tokens of a section that is returned for one of its subsections, or of a
             section with its neighbors. A larger one is returned in part, around the section that was found.
         separator: Separator of the headings of `drillrank_section_path`, as in the splitter.
@@ -205,10 +238,12 @@ class ExpansionSettings(Settings):
         InvalidInput: A value is invalid.
     """
 
+    language: str = "english"
     max_expanded_tokens: int = MAX_EXPANDED_TOKENS
     separator: str = " > "
 
     def __post_init__(self) -> None:
+        check_language(self.language)
         check_positive(max_expanded_tokens=self.max_expanded_tokens)
         check_separator(self.separator)
         super().__post_init__()

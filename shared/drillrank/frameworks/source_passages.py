@@ -108,7 +108,12 @@ class RetrievedPassages:
 
 
 def retrieve_and_generate(
-    settings: GenerationSettings, question: str, n_generated: int, store: RecordStore, n_retrieved: int
+    settings: GenerationSettings,
+    question: str,
+    n_generated: int,
+    prompts: Sequence[str],
+    store: RecordStore,
+    n_retrieved: int,
 ) -> Requests[tuple[Sequence[StoredChunk[Any]], list[Passage]]]:
     """Search a store, and let an LLM write passages at the same time.
 
@@ -116,13 +121,14 @@ def retrieve_and_generate(
         settings: Settings of the generation.
         question: The question.
         n_generated: Number of passages that the LLM writes, with one call each.
+        prompts: Templates for the passages, as for `generated_passages`.
         store: The store.
         n_retrieved: Number of records that the store is asked for. A retriever has its own limit.
 
     Raises:
         InvalidInput: The question is blank.
     """
-    passages = generated_passages(check_query(question), n_generated, settings.prompts, settings.on_failure)
+    passages = generated_passages(check_query(question), n_generated, prompts, settings.on_failure)
 
     search = search_sections(store, question, n_retrieved)
     chunks, generated = yield from merge_requests([search, cast("Requests[Any]", passages)])

@@ -137,7 +137,7 @@ def build_chunker(
         cache: Answers of the LLM in earlier runs.
     """
     settings = with_preset(component._settings, component.preset)
-    return MultiViewChunker(
+    chunker = MultiViewChunker(
         component.views,
         llm=llm,
         chunking=component.chunking,
@@ -145,9 +145,9 @@ def build_chunker(
         min_tokens=component.min_tokens,
         context=component.context,
         summarizer=component.summarizer,
-        writer=ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls),
         settings=settings,
     )
+    return chunker.with_writer(ViewWriter(llm_identity, cache, settings.on_failure, settings.max_calls))
 
 
 def split_documents(

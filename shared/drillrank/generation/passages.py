@@ -45,6 +45,7 @@ GENREAD_PROMPTS = (
     "Answer the given question as an expert would, and say how it is known.\n\n{question}\n\n",
 )
 MAX_WORDS = 300  # in a passage
+SAMPLING_TEMPERATURE = 0.95  # of the paper's code, which samples several passages with one prompt
 _SEPARATOR = "\n\n\n\n"  # between demonstrations, as in the paper's code
 _STEP = "write a passage for a question"
 
@@ -56,6 +57,9 @@ def generated_passages(
     on_failure: OnFailure | None = None,
 ) -> Requests[list[Passage]]:
     """Ask an LLM for `n` passages at once, with one prompt each. Prompts are repeated if there are fewer than `n`.
+
+    An LLM that samples, as one at `SAMPLING_TEMPERATURE`, gives different passages with one prompt:
+    `prompts=GENREAD_PROMPTS[:1]`.
 
     Equal answers give one passage. Answers of more than 300 words are truncated. At most one `DrillrankWarning` reports
     failed calls, answers without a word and truncated answers.
@@ -156,6 +160,8 @@ def cluster_prompts(
     Explain. Who wrote Emma? Jane Austen did. / Explain. Where is Basel? It lies on the Rhine. / Explain. {question}
     """
     check_positive(n=n, demonstrations=demonstrations)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 1 << 32:
+        raise InvalidInput(f"seed must be a whole number from 0 to 2**32 - 1, got {seed!r:.200}.")
     for pair in examples:
         is_pair = isinstance(pair, tuple | list) and len(pair) == 2
         if not is_pair or not all(isinstance(text, str) and text.strip() for text in pair):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
-from drillrank.errors import InvalidInput, ServerFailure
+from drillrank.errors import InvalidInput, ServerFailure, check_mappings
 from drillrank.likelihood.http_client import HTTPClient, split_address
 from drillrank.likelihood.process import PerProcess
 from drillrank.llm import LLM, Reply
@@ -53,15 +54,22 @@ class ServedLLM:
         concurrency: int = 8,
         parameters: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2048},  # never changed
     ) -> None:
+        check_mappings(parameters=parameters)
         self.address = address
         self._root, self.model = split_address(address)
         client = partial(HTTPClient, self._root, api_key_env=api_key_env, timeout=timeout)
         self._client = PerProcess(partial(client, retries=retries, concurrency=concurrency))
-        self._parameters = dict(parameters)
+        self._parameters = dict(parameters or {})
         self.takes_schemas = True
 
     def __repr__(self) -> str:
         return f"ServedLLM({self.address!r})"
+
+    def with_temperature(self, temperature: float) -> ServedLLM:
+        """Return this LLM at another temperature. Both share their connections."""
+        changed = copy(self)
+        changed._parameters = {**self._parameters, "temperature": temperature}
+        return changed
 
     def complete(self, prompt: str) -> Reply:
         """Return the model's answer, with the tokens that its server counted.

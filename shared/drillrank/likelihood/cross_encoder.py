@@ -1,21 +1,23 @@
-"""Cross-encoders of sentence-transformers: `"ce:<model>"`."""
+"""Cross-encoders, which read a query and a document together: `"ce:<model>"` and `"ce:fastembed:<model>"`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, check_limits, check_positive, invalid_input, require
+from drillrank.errors import InvalidInput, check_limits, check_mappings, check_positive, invalid_input, require
 from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
 from drillrank.likelihood.process import Worker, keep_in_children, require_torch, settle_threads
 from drillrank.likelihood.relevance import RelevanceModel
+from drillrank.progress import progress_bar
 from drillrank.settings import check_one_of
 from drillrank.text import without_surrogates
 
@@ -25,8 +27,137 @@ Backend = Literal["torch", "onnx", "openvino"]
 logger = logging.getLogger(__name__)
 
 
-class CrossEncoderModel(RelevanceModel):
-    """A cross-encoder of sentence-transformers, which reads a query and a document together.
+Pair = tuple[str, str]
+"""A query and a document."""
+
+
+@dataclass(eq=False)
+class LoadedCrossEncoder(ABC):
+    """A loaded cross-encoder.
+
+    Attributes:
+        model: Cross-encoder of a library.
+        tokenizer: Tokenizer that truncates nothing.
+        max_length: Maximum number of tokens of a pair, special tokens included; None allows any number.
+        process: Id of the process that loaded it.
+    """
+
+    model: Any
+    tokenizer: Any
+    max_length: int | None
+    process: int
+
+    def __post_init__(self) -> None:
+        keep_in_children(self)
+
+    @abstractmethod
+    def predict(self, pairs: Sequence[Pair]) -> Sequence[float]:
+        """Return the raw logit of each pair."""
+
+    @abstractmethod
+    def token_ends(self, text: str) -> list[int]:
+        """Return the index behind the last character of each token of a text, without special tokens."""
+
+    @abstractmethod
+    def count_tokens(self, pair: Pair) -> int:
+        """Return the number of tokens of a pair, special tokens included."""
+
+    def count_overflow(self, pair: Pair) -> int:
+        """Return the number of tokens by which a pair exceeds what the model reads."""
+        if self.max_length is None or sum(map(len, pair)) < self.max_length:  # a token has at least one character
+            return 0
+        return max(0, self.count_tokens(pair) - self.max_length)
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """Return the longest beginning of a text that has at most `count` tokens."""
+        ends = self.token_ends(text)
+        return text if len(ends) <= count else text[: ends[count - 1]] if count else ""
+
+
+class BaseCrossEncoderModel(RelevanceModel):
+    """Base class of the cross-encoders of a library. A subclass implements `_load`.
+
+    Args:
+        name: Model id or directory.
+        options: Options with which it is loaded and used.
+
+    Attributes:
+        prefix: Beginning of the specification, in front of the name.
+    """
+
+    prefix: ClassVar[str] = "ce:"
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        if not name:
+            raise InvalidInput(f'"{self.prefix}" needs the name of a model or a directory after the colon, got none.')
+        self._name, self._options = name, dict(options)
+        self._worker = Worker()
+        self._loaded: LoadedCrossEncoder | None = None
+
+    @property
+    def spec(self) -> str:
+        """The prefix and the model's name."""
+        return f"{self.prefix}{self._name}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options with which `load_language_model` builds an equal model."""
+        return dict(self._options)
+
+    async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function on the thread on which this model computes, without blocking the event loop."""
+        return await asyncio.wrap_future(self._worker.submit(function, *arguments))
+
+    def relevance_batch(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:
+        """Compute the logit of each pair of query and document. Equal pairs are computed once."""
+        return self._worker.run(self._score, requests)
+
+    def first_tokens(self, text: str, count: int) -> str:
+        """Return the longest beginning of a text that has at most `count` of the model's tokens."""
+        return self._worker.run(lambda: self._encoder().first_tokens(text, count))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the specification; the model is loaded again where it is unpickled."""
+        return partial(type(self), **self.options), (self._name,)
+
+    def _score(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:
+        loaded, distinct = self._encoder(), dict.fromkeys(requests)
+        pairs, n_cut_by_limit = [], []
+        for request in distinct:
+            query, document = without_surrogates(request.query), without_surrogates(request.document.text)
+            limit = request.document.max_tokens
+            kept = document if limit is None else loaded.first_tokens(document, limit)
+            n_cut_by_limit.append(len(loaded.token_ends(document[len(kept) :])) if len(kept) < len(document) else 0)
+            pairs.append((query, kept))
+        logits = np.asarray(loaded.predict(pairs), dtype=np.float64)
+        if logits.shape != (len(pairs),) or not np.isfinite(logits).all():
+            raise InvalidInput(
+                f"{self.spec!r:.200} must return one finite number per pair, got an array of shape {logits.shape}. Its "
+                "weights may be broken, or overflow in this dtype; use float32."
+            )
+        score_by_request = {
+            request: RelevanceScore(float(logit), n_cut + loaded.count_overflow(pair))
+            for request, pair, logit, n_cut in zip(distinct, pairs, logits, n_cut_by_limit, strict=True)
+        }
+        return [score_by_request[request] for request in requests]
+
+    def _encoder(self) -> LoadedCrossEncoder:
+        if self._loaded is None or self._loaded.process != os.getpid():
+            with invalid_input(
+                f"The cross-encoder {self.spec!r:.200} cannot be loaded",
+                "Pass the name or the directory of a model that the library loads.",
+            ):
+                self._loaded = self._load()
+            logger.info("Loaded %s.", self.spec)
+        return self._loaded
+
+    @abstractmethod
+    def _load(self) -> LoadedCrossEncoder:
+        """Load the model with its library; any error becomes an `InvalidInput`."""
+
+
+class CrossEncoderModel(BaseCrossEncoderModel):
+    """A cross-encoder of sentence-transformers.
 
     Log-odds are the model's raw logit, `CrossEncoder.predict(pairs, activation_fn=torch.nn.Identity())`. Their sigmoid
     is P(relevant), which is what `predict` returns for most models. A pair that is too long is truncated by
@@ -41,7 +172,8 @@ class CrossEncoderModel(RelevanceModel):
         device: Device of the model, such as "cpu" or "cuda:0"; None lets sentence-transformers choose.
         revision: Branch, tag or commit of the model.
         model_kwargs: Arguments of the backend's loader, such as `{"file_name": "onnx/model_qint8_avx512.onnx"}` or
-            `{"dtype": "bfloat16"}`.
+            `{"dtype": "bfloat16"}`. OpenVINO computes in bfloat16 on processors that have it, unless they contain
+            `{"ov_config": {"INFERENCE_PRECISION_HINT": "f32"}}`.
         local_files_only: True to never download a model.
         trust_remote_code: True to run code that comes with the model. Keep it False unless you trust its author.
         show_progress: True to show a progress bar on standard error.
@@ -65,136 +197,153 @@ class CrossEncoderModel(RelevanceModel):
         trust_remote_code: bool = False,
         show_progress: bool = False,
     ) -> None:
-        if not name:
-            raise InvalidInput('"ce:" needs a model id or a directory after the colon.')
         check_one_of(Backend, backend=backend)
         check_limits(max_length=max_length)
         check_positive(batch_size=batch_size)
+        check_mappings(model_kwargs=model_kwargs)
         require_installed("sentence_transformers", "st")
-        self._name = name
-        self._batch_size, self._show_progress = batch_size, show_progress
-        self._options = {
+        options = {
             "backend": backend,
             "max_length": max_length,
+            "batch_size": batch_size,
             "device": device,
             "revision": revision,
             "model_kwargs": None if model_kwargs is None else dict(model_kwargs),
             "local_files_only": local_files_only,
             "trust_remote_code": trust_remote_code,
+            "show_progress": show_progress,
         }
-        self._worker = Worker()
-        self._loaded: _LoadedEncoder | None = None
+        super().__init__(name, options)
 
-    @property
-    def spec(self) -> str:
-        """`"ce:"` and the model's name."""
-        return f"ce:{self._name}"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options with which `load_language_model` builds an equal model."""
-        return {**self._options, "batch_size": self._batch_size, "show_progress": self._show_progress}
-
-    async def run_in_worker(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function on the thread on which this model computes, without blocking the event loop."""
-        return await asyncio.wrap_future(self._worker.submit(function, *arguments))
-
-    def relevance_batch(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:
-        """Compute the logit of each pair of query and document. Equal pairs are computed once."""
-        return self._worker.run(self._score, requests)
-
-    def first_tokens(self, text: str, count: int) -> str:
-        """Return the longest beginning of a text that has at most `count` of the model's tokens."""
-        return self._worker.run(lambda: _first_tokens(self._encoder().tokenizer, text, count))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return the specification; the model is loaded again where it is unpickled."""
-        return partial(type(self), **self.options), (self._name,)
-
-    def _score(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:
-        loaded, distinct = self._encoder(), dict.fromkeys(requests)
-        settle_threads()
-        pairs, n_cut_by_limit = [], []
-        for request in distinct:
-            query, document = without_surrogates(request.query), without_surrogates(request.document.text)
-            limit = request.document.max_tokens
-            kept = document if limit is None else _first_tokens(loaded.tokenizer, document, limit)
-            n_cut_by_limit.append(0 if kept == document else _count_tokens(loaded.tokenizer, document[len(kept) :]))
-            pairs.append((query, kept))
-        logits = loaded.predict(pairs, self._batch_size, self._show_progress)
-        overflow = [loaded.count_overflow(pair) for pair in pairs]
-        scores = [
-            RelevanceScore(logit, n_cut + n_over)
-            for logit, n_cut, n_over in zip(logits, n_cut_by_limit, overflow, strict=True)
-        ]
-        score_by_request = dict(zip(distinct, scores, strict=True))
-        return [score_by_request[request] for request in requests]
-
-    def _encoder(self) -> _LoadedEncoder:
-        if self._loaded is None or self._loaded.process != os.getpid():
-            self._loaded = self._load()
-        return self._loaded
-
-    def _load(self) -> _LoadedEncoder:
+    def _load(self) -> LoadedCrossEncoder:
         require_torch("st")
         sentence_transformers = require("sentence_transformers", "st")
-        with invalid_input(
-            f"The cross-encoder {self._name!r:.200} cannot be loaded",
-            "Pass the id or the directory of a model that sentence_transformers.CrossEncoder loads.",
-        ):
-            model = sentence_transformers.CrossEncoder(self._name, **self._options)
+        options = self.options
+        batch_size, show_progress = options.pop("batch_size"), options.pop("show_progress")
+        model = sentence_transformers.CrossEncoder(self._name, **options)
         if model.num_labels != 1:
             raise InvalidInput(
                 f"{self._name!r:.200} has {model.num_labels} labels and no score of relevance. Use a cross-encoder "
                 "with one label, such as cross-encoder/ms-marco-MiniLM-L6-v2."
             )
-        logger.info("Loaded the cross-encoder %s by %s.", self._name, self._options["backend"])
-        return _LoadedEncoder(model, model.tokenizer, os.getpid())
+        has_new_name = hasattr(model, "max_seq_length")  # since sentence-transformers 6
+        max_length = model.max_seq_length if has_new_name else model.max_length
+        limit = None if max_length is None else int(max_length)
+        return _SentenceTransformersEncoder(model, model.tokenizer, limit, os.getpid(), batch_size, show_progress)
 
 
 @dataclass(eq=False)
-class _LoadedEncoder:
+class _SentenceTransformersEncoder(LoadedCrossEncoder):
     """A loaded `sentence_transformers.CrossEncoder`.
 
     Attributes:
-        model: The cross-encoder.
-        tokenizer: Its tokenizer.
-        process: Id of the process that loaded it.
+        batch_size: Number of pairs that are computed together.
+        show_progress: True to show a progress bar.
     """
 
-    model: Any
-    tokenizer: Any
-    process: int
+    batch_size: int
+    show_progress: bool
 
-    def __post_init__(self) -> None:
-        keep_in_children(self)
-
-    def predict(self, pairs: Sequence[tuple[str, str]], batch_size: int, show_progress: bool) -> list[float]:
-        """Return the raw logit of each pair.
-
-        Raises:
-            InvalidInput: A logit is not a finite number.
-        """
+    def predict(self, pairs: Sequence[Pair]) -> Sequence[float]:
         import torch
 
-        logits = self.model.predict(
-            list(pairs), batch_size=batch_size, show_progress_bar=show_progress, activation_fn=torch.nn.Identity()
+        settle_threads()
+        logits: Sequence[float] = self.model.predict(
+            list(pairs),
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress,
+            activation_fn=torch.nn.Identity(),
         )
-        values = np.asarray(logits, dtype=np.float64)
-        if values.shape != (len(pairs),) or not np.isfinite(values).all():
-            raise InvalidInput(
-                "The cross-encoder must return one finite number per pair, got an array of shape "
-                f"{values.shape}. Its weights may be broken, or overflow in this dtype; use float32."
-            )
-        return [float(value) for value in values]
+        return logits
 
-    def count_overflow(self, pair: tuple[str, str]) -> int:
-        """Return the number of tokens by which a pair exceeds what the model reads."""
-        has_new_name = hasattr(self.model, "max_seq_length")  # since sentence-transformers 6
-        longest = self.model.max_seq_length if has_new_name else self.model.max_length
-        if longest is None or sum(map(len, pair)) < longest:  # a token has at least one character
-            return 0
-        return max(0, len(self.tokenizer(*pair, truncation=False, verbose=False)["input_ids"]) - int(longest))
+    def token_ends(self, text: str) -> list[int]:
+        options = {"add_special_tokens": False, "truncation": False, "verbose": False}
+        return [end for _, end in self.tokenizer(text, return_offsets_mapping=True, **options)["offset_mapping"]]
+
+    def count_tokens(self, pair: Pair) -> int:
+        return len(self.tokenizer(*pair, truncation=False, verbose=False)["input_ids"])
+
+
+class FastEmbedCrossEncoderModel(BaseCrossEncoderModel):
+    """A cross-encoder of the library fastembed, which computes with ONNX Runtime, without torch.
+
+    Log-odds are the model's raw logit, `TextCrossEncoder.rerank_pairs(pairs)`. Each pair is computed alone, so that
+    scores of a model with 8-bit weights do not depend on the other pairs. The model is read from fastembed's cache. If
+    it is not there, fastembed downloads it. A pair that is too long is truncated by fastembed, the longer text first.
+
+    Args:
+        name: Name of a model in `TextCrossEncoder.list_supported_models()`, such as `Xenova/ms-marco-MiniLM-L-6-v2`, or
+            of one that you have added with `TextCrossEncoder.add_custom_model`.
+        cache_dir: Folder of fastembed's models; None means fastembed's own.
+        specific_model_path: Directory of the model's files, which are then not downloaded.
+        threads: Number of threads of ONNX Runtime; None means one per core.
+        local_files_only: True to never download a model.
+        show_progress: True to show a progress bar on standard error.
+
+    Raises:
+        MissingExtra: fastembed is not installed.
+        InvalidInput: An option cannot be used, or, at the first use, the model.
+    """
+
+    prefix = "ce:fastembed:"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cache_dir: str | None = None,
+        specific_model_path: str | None = None,
+        threads: int | None = None,
+        local_files_only: bool = False,
+        show_progress: bool = False,
+    ) -> None:
+        check_limits(threads=threads)
+        require_installed("fastembed", "fastembed")
+        options = {
+            "cache_dir": cache_dir,
+            "specific_model_path": specific_model_path,
+            "threads": threads,
+            "local_files_only": local_files_only,
+            "show_progress": show_progress,
+        }
+        super().__init__(name, options)
+
+    def _load(self) -> LoadedCrossEncoder:
+        cross_encoders = require("fastembed.rerank.cross_encoder", "fastembed")
+        options = self.options
+        show_progress = options.pop("show_progress")
+        model = cross_encoders.TextCrossEncoder(self._name, **options)
+        truncating = model.model.tokenizer
+        tokenizer = type(truncating).from_str(truncating.to_str())
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return _FastEmbedEncoder(model, tokenizer, truncating.truncation["max_length"], os.getpid(), show_progress)
+
+
+@dataclass(eq=False)
+class _FastEmbedEncoder(LoadedCrossEncoder):
+    """A loaded `fastembed.rerank.cross_encoder.TextCrossEncoder`.
+
+    Attributes:
+        show_progress: True to show a progress bar.
+    """
+
+    show_progress: bool
+
+    def predict(self, pairs: Sequence[Pair]) -> Sequence[float]:
+        logits = []
+        with progress_bar(self.show_progress, "Reranking") as (expect, advance):
+            expect(len(pairs))
+            for logit in self.model.rerank_pairs(list(pairs), batch_size=1):
+                logits.append(logit)
+                advance(1)
+        return logits
+
+    def token_ends(self, text: str) -> list[int]:
+        return [end for _, end in self.tokenizer.encode(text, add_special_tokens=False).offsets]
+
+    def count_tokens(self, pair: Pair) -> int:
+        return len(self.tokenizer.encode(*pair).ids)
 
 
 def require_installed(module: str, extra: str) -> None:
@@ -207,13 +356,3 @@ def require_installed(module: str, extra: str) -> None:
 
     if find_spec(module) is None:
         require(module, extra)
-
-
-def _count_tokens(tokenizer: Any, text: str) -> int:
-    return len(tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
-
-
-def _first_tokens(tokenizer: Any, text: str, count: int) -> str:
-    encoded = tokenizer(text, add_special_tokens=False, truncation=False, return_offsets_mapping=True, verbose=False)
-    ends = [end for _, end in encoded["offset_mapping"]]
-    return text if len(ends) <= count else text[: ends[count - 1]] if count else ""

@@ -110,7 +110,7 @@ def find_fastembed_snapshot(name: str, folder: Path | None = None) -> Path | Non
         name: Name of the model in fastembed. Its case does not count.
         folder: Folder of the cache. None means the one that fastembed uses.
     """
-    repositories = {known.lower(): files for known, files in _FASTEMBED_MODELS.items()}
+    repositories = {model.lower(): files for model, files in _FASTEMBED_MODELS.items()}
     folder = folder or _find_fastembed_folder()
     if folder is None or name.lower() not in repositories:
         return None

@@ -142,7 +142,8 @@ class HTTPClient:
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     why = "" if isinstance(error, InvalidInput) else f" ({error!r:.200})"
                     message = f"{path} answered, but not as {server} does{why}: "
-                    raise self._failure(message, _without_secrets(text, secrets), advice) from error
+                    quote = await asyncio.to_thread(_without_secrets, text, secrets)  # the texts may be long
+                    raise self._failure(message, quote, advice) from error
 
         workers = [asyncio.ensure_future(work()) for _ in requests[: self._concurrency]]
         try:
@@ -173,7 +174,7 @@ class HTTPClient:
                 if status == 200:
                     return text
                 advice = f" Set the environment variable {self.api_key_env}." if status in (401, 403) else ""
-                quote = _without_secrets(text, secrets) or "nothing"
+                quote = await asyncio.to_thread(_without_secrets, text, secrets) or "nothing"
                 failure = self._failure(f"{path} answered {status}: ", quote, advice)
                 failure.status = status
                 if status not in _TRANSIENT:
@@ -242,10 +243,13 @@ def _without_secrets(answer: str, secrets: Sequence[str]) -> str:
     """
     quote = answer[:_MAX_QUOTE]
     plain_quotes = ["".join(text.split()) for text in (quote, _ESCAPE.sub(_unescape, quote))]
+    pieces = {text[end - _SHARED_LENGTH : end] for text in plain_quotes for end in range(_SHARED_LENGTH, len(text) + 1)}
     for secret in secrets:
         plain = "".join(secret.split())
-        pieces = (plain[start : start + _SHARED_LENGTH] for start in range(max(1, len(plain) - _SHARED_LENGTH + 1)))
-        if plain and any(piece in plain_quote for piece in pieces for plain_quote in plain_quotes):
+        is_repeated = any(piece in plain for piece in pieces)
+        if len(plain) < _SHARED_LENGTH:
+            is_repeated = bool(plain) and any(plain in text for text in plain_quotes)
+        if is_repeated:
             return "(the answer repeats a text that was sent)"
     return quote
 
@@ -261,9 +265,9 @@ def split_address(address: str) -> tuple[str, str]:
     ('http://localhost:8000', 'qwen')
     """
     httpx = require("httpx", "server")
-    url, _, model = address.partition("#")
+    url, _, model = address.partition("#") if isinstance(address, str) else ("", "", "")
     is_address = False
-    with suppress(httpx.InvalidURL):
+    with suppress(httpx.InvalidURL, UnicodeError):
         parts = httpx.URL(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 80) < 1 << 16
         is_address = is_address and not parts.userinfo and not parts.query
@@ -279,6 +283,6 @@ def check_connection(*, timeout: float, retries: int, concurrency: int) -> None:
         InvalidInput: A number is out of its range.
     """
     check_positive(concurrency=concurrency)
-    if not isinstance(retries, int) or retries < 0:
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise InvalidInput(f"retries must be a whole number of at least 0, got {retries!r:.200}.")
     check_number(timeout=timeout)

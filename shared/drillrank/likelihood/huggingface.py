@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from drillrank.errors import InvalidInput, invalid_input, require
+from drillrank.errors import InvalidInput, check_mappings, invalid_input, require
 from drillrank.likelihood.base import PrefixEstimate, Request
 from drillrank.likelihood.local import LocalModel, PrefixCacheOptions, TokenSequence, make_sequences
 from drillrank.likelihood.prefix_files import parse_bytes
@@ -91,6 +91,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
     ) -> None:
         if dtype not in _DTYPES:
             raise InvalidInput(f"dtype must be one of {', '.join(_DTYPES)}, got {dtype!r:.200}.")
+        check_mappings(model_kwargs=model_kwargs)
         model_kwargs = dict(model_kwargs or {})
         if taken := [option for option in _RESERVED if option in model_kwargs]:
             raise InvalidInput(

@@ -34,6 +34,10 @@ KINDS = {
 RERANK_SERVER = "rerank_server:RerankServerModel"
 """Module and class for addresses whose path ends with `/rerank`."""
 
+FASTEMBED = "fastembed:"
+FASTEMBED_CROSS_ENCODER = "cross_encoder:FastEmbedCrossEncoderModel"
+"""Module and class for cross-encoders whose name begins with `FASTEMBED`."""
+
 ENTRY_POINTS = "drillrank.models"
 """Group of entry points with which an installed package adds kinds. The name is the kind, the value a function from the
 text after the colon, and options, to a `LanguageModel`."""
@@ -60,6 +64,8 @@ def load_language_model(
             `drillrank.likelihood.encoder.model2vec`).
             `"ce:<model id or directory>"`: a cross-encoder of sentence-transformers (options of
             `drillrank.likelihood.cross_encoder.CrossEncoderModel`), loaded at the first use.
+            `"ce:fastembed:<model name>"`: the same of fastembed, without torch (options of
+            `FastEmbedCrossEncoderModel`).
             `"http://host:port/v1#<model>"`, or https: a served model (options of `ServedModel`), reached at the first
             use. `"http://host:port/rerank#<model>"`, or any address that ends with `/rerank`: a rerank server (options
             of `drillrank.likelihood.rerank_server.RerankServerModel`).
@@ -91,7 +97,8 @@ def load_language_model(
     weights, names = zip(*split_sum(spec), strict=True) if isinstance(spec, str) else ((None,), (spec,))
     builders = list(map(_find_builder, names))
     parameters_by_expert = [inspect.signature(build).parameters for build in builders]
-    if experts is not None and (not isinstance(experts, Sequence) or len(experts) != len(names)):
+    is_list = isinstance(experts, Sequence) and all(isinstance(one, Mapping) for one in experts)
+    if experts is not None and (not is_list or len(experts) != len(names)):
         raise InvalidInput(f"{spec!r:.200} has {len(names)} experts. Pass experts=[{{...}}, ...], options of each.")
     options_by_expert: list[dict[str, Any]] = [{} for _ in names] if experts is None else list(map(dict, experts))
     unknown = [name for name in options if not any(_takes(parameters, name) for parameters in parameters_by_expert)]
@@ -146,9 +153,12 @@ def _find_builder(spec: object) -> Build:
         )
     if not colon or kind not in KINDS:
         return partial(_find_installed_builder(spec, kind if colon else ""), name)
-    is_address = kind.startswith("http")
-    is_rerank_server = is_address and name.partition("#")[0].rstrip("/").endswith("/rerank")
-    module, _, function = (RERANK_SERVER if is_rerank_server else KINDS[kind]).partition(":")
+    is_address, builder = kind.startswith("http"), KINDS[kind]
+    if is_address and name.partition("#")[0].rstrip("/").endswith("/rerank"):
+        builder = RERANK_SERVER
+    elif kind == "ce" and name.startswith(FASTEMBED):
+        builder, name = FASTEMBED_CROSS_ENCODER, name.removeprefix(FASTEMBED)
+    module, _, function = builder.partition(":")
     build: Build = attrgetter(function)(import_module(f"drillrank.likelihood.{module}"))
     return partial(build, spec if is_address else name)
 

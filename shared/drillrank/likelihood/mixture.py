@@ -78,6 +78,10 @@ class SumOfExperts(LanguageModel):
     """
 
     def __init__(self, experts: Iterable[LanguageModel], weights: Iterable[float] | None = None) -> None:
+        if not isinstance(experts, Iterable) or not isinstance(weights, Iterable | None):
+            raise InvalidInput(
+                f"experts and weights must be lists of the same length, got {experts!r:.200} and {weights!r:.200}."
+            )
         models = list(experts)
         factors = [1.0] * len(models) if weights is None else list(weights)
         if not models or len(factors) != len(models) or not all(isinstance(one, LanguageModel) for one in models):

@@ -93,18 +93,21 @@ class PrefixFiles:
     def load(self, key: bytes, n_tokens: int, token_bytes: int) -> Bytes | None:
         """Return the states of a segment, mapped into memory: [n_tokens, token_bytes]. None if there are none.
 
-        A damaged file is deleted, with a warning.
+        A damaged file is deleted. One that cannot be opened, such as that of another user, is not. Both are a warning.
         """
         path = self._path(key)
         try:
             content = np.memmap(path, np.uint8, "c")  # copy on write: PyTorch warns about arrays that are read-only
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):  # ValueError: the file is empty
+        except OSError:
+            self._warn_once("The prefix cache has a file that cannot be read. Its prefix is computed again.")
+            return None
+        except ValueError:  # the file is empty
             content = None
         states = None if content is None else _check_content(content, n_tokens, token_bytes)
         if states is None:
-            warn("A file of the prefix cache was damaged. It was deleted, and the prefix is computed again.")
+            self._warn_once("The prefix cache had a damaged file. It was deleted, and its prefix is computed again.")
             with suppress(OSError):
                 path.unlink()
             return None
@@ -130,8 +133,11 @@ class PrefixFiles:
         except OSError:
             with suppress(OSError):
                 part.unlink()
-            if self._warned.new("write", [None]):
-                warn("The prefix cache cannot be written to its folder. Prefixes are kept in memory only.")
+            self._warn_once("The prefix cache cannot be written to its folder. Prefixes are kept in memory only.")
+
+    def _warn_once(self, message: str) -> None:
+        if self._warned.new("files", [message]):
+            warn(message)
 
     def _path(self, key: bytes) -> Path:
         return self._folder / key.hex()

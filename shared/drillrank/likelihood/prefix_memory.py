@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.int64]
 """Indices of rows of the block, one for each token: [n_tokens]."""
 
 _ALIGNMENT = 8  # bytes: that of checksums, and enough for each dtype
-_INDEX_BYTES = 24  # of a token: its row in the index and in the list of free rows
+INDEX_BYTES = 24  # of a token: its row in the index and in the list of free rows
 
 
 class Plane(NamedTuple):
@@ -61,6 +61,14 @@ class StateLayout:
         return f"{self.token_bytes} {self.is_int8} {self.planes}"
 
 
+def _allocate(shape: tuple[int, int], device: torch.device) -> torch.Tensor:
+    """Return a block of bytes. Memory of the machine is taken when it is first written."""
+    if device.type != "cpu":
+        return torch.empty(shape, dtype=torch.uint8, device=device)
+    # NumPy asks Linux for pages of 2 MB: a hundredth of the page faults when a cold question writes its states.
+    return torch.from_numpy(np.empty(shape, dtype=np.uint8))
+
+
 def _align(n_bytes: int, multiple: int) -> int:
     return -(-n_bytes // multiple) * multiple
 
@@ -79,11 +87,11 @@ class PrefixMemory:
 
     def __init__(self, n_bytes: int, layout: StateLayout, device: torch.device) -> None:
         self.layout = layout
-        self.n_rows = n_bytes // (layout.token_bytes + _INDEX_BYTES)
+        self.n_rows = n_bytes // (layout.token_bytes + INDEX_BYTES)
         if not self.n_rows:
             raise InvalidInput(f"prefix_cache={n_bytes} is less than the {layout.token_bytes} bytes of a token.")
         try:
-            self._block = torch.empty((self.n_rows, layout.token_bytes), dtype=torch.uint8, device=device)
+            self._block = _allocate((self.n_rows, layout.token_bytes), device)
         except (MemoryError, RuntimeError) as cause:
             raise InvalidInput(f"prefix_cache={n_bytes} is more memory than {device} has. Lower it.") from cause
         self._free_rows = np.arange(self.n_rows)

@@ -169,7 +169,7 @@ class RerankServerModel(RelevanceModel):
         root = str(parsed.copy_with(path="/")).rstrip("/")
         if api is None:
             api = _API_BY_HOST.get(parsed.host, "vllm")
-        if api not in RERANK_APIS:
+        if not isinstance(api, str) or api not in RERANK_APIS:
             raise InvalidInput(f"api must be one of {', '.join(RERANK_APIS)}, got {api!r:.200}.")
         self._api = RERANK_APIS[api]
         if self._api.needs_model and not self._model:

@@ -77,7 +77,7 @@ class ServedModel(TokenModel):
         require("httpx", "server")
         require("transformers", "server")
         self._root, self._model = split_address(address)
-        if engine is not None and engine not in SERVERS:
+        if engine is not None and (not isinstance(engine, str) or engine not in SERVERS):
             raise InvalidInput(f"engine must be one of {', '.join(SERVERS)}, got {engine!r:.200}.")
         check_positive(prompts_per_request=prompts_per_request)
         check_connection(timeout=timeout, retries=retries, concurrency=concurrency)

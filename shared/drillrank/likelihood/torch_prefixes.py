@@ -15,7 +15,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -98,6 +99,20 @@ class Segment(NamedTuple):
     parent: bytes | None
     ids: Sequence[int]
     is_kept: bool
+
+
+class _Reading(NamedTuple):
+    """Sequence that is read in the forward pass that computes its last segment.
+
+    Attributes:
+        sequence_index: Index of the sequence.
+        end: Index behind the last token at which something is read.
+        n_targets: Number of tokens at which something is read.
+    """
+
+    sequence_index: int
+    end: int
+    n_targets: int
 
 
 def _prefix_ends(sequence: TokenSequence) -> Sequence[int]:
@@ -233,11 +248,17 @@ class TorchPrefixes:
         """
         for indices, chains in self._chunks(sequences):
             segments = {segment.key: segment for chain in chains for segment in chain}
-            rows_by_key = self._provide(segments)
+            is_decoder = self._engine.start is None
+            readings = _list_readings_by_key(sequences, indices, chains) if is_decoder else {}
+            rows_by_key, read_keys = self._provide(segments, readings, compute)
             try:
-                prefixes = [np.concatenate([rows_by_key[one.key] for one in chain] or [_NO_ROWS]) for chain in chains]
-                chunk = [sequences[i] for i in indices]
-                (self._read_targets if chunk[0].source else self._read_rests)(chunk, indices, prefixes, compute)
+                unread = [
+                    (i, chain) for i, chain in zip(indices, chains, strict=True) if not _ends_in(chain, read_keys)
+                ]
+                if unread:
+                    prefixes = [_join_rows(chain, rows_by_key) for _, chain in unread]
+                    read_rest = self._read_rests if is_decoder else self._read_targets
+                    read_rest([sequences[i] for i, _ in unread], [i for i, _ in unread], prefixes, compute)
             finally:
                 for segment in segments.values():
                     if not segment.is_kept:
@@ -276,9 +297,24 @@ class TorchPrefixes:
         if chunk:
             yield chunk, [chains[j] for j in chunk]
 
-    def _provide(self, segments: dict[bytes, Segment]) -> dict[bytes, Rows]:
-        """Find the segments in memory or on disk, and compute the others. They fit into memory together."""
+    def _provide(
+        self,
+        segments: dict[bytes, Segment],
+        readings: Mapping[bytes, _Reading] = MappingProxyType({}),
+        compute: Callable[..., None] | None = None,
+    ) -> tuple[dict[bytes, Rows], set[bytes]]:
+        """Find the segments in memory or on disk, and compute the others. They fit into memory together.
+
+        Args:
+            segments: The segments, by key.
+            readings: Sequence to read in the forward pass that computes its last segment, by the key of this segment.
+            compute: Reads a batch, as for the engine. None if there are no readings.
+
+        Returns:
+            Rows by key, and the keys of the computed segments whose sequences have been read.
+        """
         rows_by_key: dict[bytes, Rows] = {}
+        read_keys: set[bytes] = set()
         for key in reversed(segments):  # a segment is of no use without its parent, which is thus used later
             if (rows := self._memory.find(key)) is not None:
                 rows_by_key[key] = rows
@@ -291,7 +327,10 @@ class TorchPrefixes:
         try:
             while missing:
                 runs = _list_computable_runs(missing)
-                self._compute(runs, rows_by_key | reserved, segments)
+                with_reading = [run for run in runs if run[-1].key in readings]
+                self._compute([run for run in runs if run[-1].key not in readings], rows_by_key | reserved, segments)
+                self._compute(with_reading, rows_by_key | reserved, segments, readings, compute)
+                read_keys.update(run[-1].key for run in with_reading)
                 for segment in (segment for run in runs for segment in run):
                     del missing[segment.key]
                     rows = rows_by_key[segment.key] = reserved.pop(segment.key)
@@ -301,7 +340,7 @@ class TorchPrefixes:
         finally:
             for rows in reserved.values():
                 self._memory.release(rows)
-        return rows_by_key
+        return rows_by_key, read_keys
 
     def _load(self, segment: Segment) -> Rows | None:
         """Read a segment from disk into memory, and return its rows. None if it is not there."""
@@ -317,12 +356,31 @@ class TorchPrefixes:
         return rows
 
     def _compute(
-        self, runs: list[list[Segment]], rows_by_key: dict[bytes, Rows], segments: dict[bytes, Segment]
+        self,
+        runs: list[list[Segment]],
+        rows_by_key: dict[bytes, Rows],
+        segments: dict[bytes, Segment],
+        readings: Mapping[bytes, _Reading] = MappingProxyType({}),
+        compute: Callable[..., None] | None = None,
     ) -> None:
-        """Compute runs of segments, each a segment and its descendants, on prefixes that are in memory."""
+        """Compute runs of segments, each a segment and its descendants, on prefixes that are in memory.
+
+        Args:
+            runs: The runs.
+            rows_by_key: Rows of all segments.
+            segments: The segments, by key.
+            readings: With `compute`, the sequence that each run belongs to, by the key of its last segment. What
+                follows the run is computed with it, and read.
+            compute: As for `_provide`.
+        """
         engine = self._engine
-        tails = [list(run[-1].ids[run[0].start : run[-1].end]) for run in runs]
-        own_rows = [np.concatenate([rows_by_key[segment.key] for segment in run]) for run in runs]
+        readings_of_runs = [readings.get(run[-1].key) for run in runs]
+        tails = [
+            list(run[-1].ids[run[0].start : reading.end if reading else run[-1].end])
+            for run, reading in zip(runs, readings_of_runs, strict=True)
+        ]
+        own_rows = [_join_rows(run, rows_by_key) for run in runs]
+        starts = [run[0].start for run in runs]
 
         def run_batch(batch: list[int]) -> None:
             written = self._list_written([own_rows[i] for i in batch])
@@ -333,19 +391,23 @@ class TorchPrefixes:
                 return
             prefixes = [_find_prefix_rows(runs[i][0], rows_by_key, segments) for i in batch]
             inputs = self._decoder_inputs([tails[i] for i in batch], prefixes, written)
-            engine.compute_states(**inputs)
+            if compute is None:
+                engine.compute_states(**inputs)
+            else:
+                indices = [reading.sequence_index for i in batch if (reading := readings_of_runs[i])]
+                compute(indices, [starts[i] for i in batch], **inputs)
 
-        starts = [run[0].start for run in runs]
-        engine.in_batches(run_batch, *self._lengths(starts, tails))
+        lengths, budget = self._lengths(starts, tails)
+        engine.in_batches(run_batch, lengths, [one.n_targets if one else 0 for one in readings_of_runs], budget)
 
-    def _lengths(self, starts: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[list[int], None, int]:
+    def _lengths(self, starts: Sequence[int], tails: Sequence[Sequence[int]]) -> tuple[list[int], int]:
         """Return lengths of batches' items and their budget, in units in which a kept token counts little."""
         share = self._prefix_share
         lengths = [
             max(share * self._engine.padded_width(len(tail)), start + len(tail))
             for start, tail in zip(starts, tails, strict=True)
         ]
-        return lengths, None, share * self._engine.batch_tokens
+        return lengths, share * self._engine.batch_tokens
 
     def _read_rests(
         self,
@@ -362,7 +424,7 @@ class TorchPrefixes:
             inputs = self._decoder_inputs([tails[i] for i in batch], [prefixes[i] for i in batch], None)
             compute([indices[i] for i in batch], starts, **inputs)
 
-        lengths, _, budget = self._lengths([len(rows) for rows in prefixes], tails)
+        lengths, budget = self._lengths([len(rows) for rows in prefixes], tails)
         self._engine.in_batches(run_batch, lengths, [len(one.positions) for one in sequences], budget)
 
     def _decoder_inputs(
@@ -417,6 +479,30 @@ def split_heads(states: torch.Tensor) -> torch.Tensor:
     width = states.shape[-1]
     group_size = math.gcd(width, 64)
     return states.view(*states.shape[:-1], width // group_size, group_size)
+
+
+def _list_readings_by_key(
+    sequences: Sequence[TokenSequence], indices: Sequence[int], chains: Sequence[Sequence[Segment]]
+) -> dict[bytes, _Reading]:
+    """Return the sequences whose last segment no other one has, by the key of this segment.
+
+    Such a segment and what follows it can be computed in one forward pass. So a first question takes about as long as
+    without the cache.
+    """
+    n_uses = Counter(segment.key for chain in chains for segment in chain)
+    return {
+        chain[-1].key: _Reading(i, sequences[i].positions[-1] + 1, len(sequences[i].positions))
+        for i, chain in zip(indices, chains, strict=True)
+        if chain and n_uses[chain[-1].key] == 1
+    }
+
+
+def _ends_in(chain: Sequence[Segment], keys: Container[bytes]) -> bool:
+    return bool(chain) and chain[-1].key in keys
+
+
+def _join_rows(chain: Sequence[Segment], rows_by_key: Mapping[bytes, Rows]) -> Rows:
+    return np.concatenate([rows_by_key[segment.key] for segment in chain] or [_NO_ROWS])
 
 
 def _count_tokens(segments: Iterable[Segment]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -123,8 +123,10 @@ def check_demonstrations(demonstrations: Sequence[Demonstration]) -> tuple[Demon
     """Check that all items are demonstrations, and return them.
 
     Raises:
-        InvalidInput: An item is not a demonstration.
+        InvalidInput: An item is not a demonstration, or this is not a list.
     """
+    if not isinstance(demonstrations, Iterable):
+        raise InvalidInput(f"demonstrations must be a list of Demonstration objects, got {demonstrations!r:.200}.")
     for position, item in enumerate(demonstrations):
         if not isinstance(cast("object", item), Demonstration):
             raise InvalidInput(

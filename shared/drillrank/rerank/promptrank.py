@@ -55,7 +55,7 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidInput: The list is empty, or an instruction does not contain `{path}` exactly once.
     """
-    if isinstance(instructions, str) or not instructions:
+    if isinstance(instructions, str) or not isinstance(instructions, Iterable) or not instructions:
         raise InvalidInput(
             f"instructions must be a non-empty list of strings, got {instructions!r:.200}. Pass such a list."
         )

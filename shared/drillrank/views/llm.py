@@ -141,13 +141,12 @@ class ViewWriter:
         cached_prompts = {
             prompt for prompt, entry in entries.items() if entry.is_useful(entry.answers.get(entry.key) or "")
         }
-        beyond = [prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :]
-        if beyond:
+        excess = set([prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :])
+        if excess:
             warn(
                 "Some keyword lists and summaries are computed without the LLM: it writes at most "
                 f"{self.max_calls} (max_calls)."
             )
-            excess = set(beyond)
             entries = {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
             prompts = {key: prompt for key, prompt in prompts.items() if prompt in entries}
         if on_start:

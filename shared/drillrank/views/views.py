@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -284,7 +285,6 @@ class MultiViewChunker:
             The returned text stays the source.
         summarizer: Function from texts to summaries, for example a `drillrank.views.HuggingFaceSummarizer`. It replaces
             the LLM for summaries.
-        writer: Asks the LLM, with its own reaction to failures; None is a `ViewWriter` with the settings.
         preset: `"paper"` sets what the paper fixes and other arguments leave open: whole sections, and keywords and
             summaries without headings. `MultiViewIndex` has the rest of it. The paper's LLM writes the views. None
             keeps `settings.preset`.
@@ -310,7 +310,6 @@ class MultiViewChunker:
         min_tokens: SizeLimit = "default",
         context: Sequence[Context] = (),
         summarizer: Summarizer | None = None,
-        writer: ViewWriter | None = None,
         preset: Preset | None = None,
         settings: ViewSettings | Mapping[str, Any] = ViewSettings(),
     ) -> None:
@@ -325,7 +324,13 @@ class MultiViewChunker:
         self.settings = with_preset(as_settings(ViewSettings, settings), preset)
         sizes = self.settings.chunk_sizes(max_tokens, min_tokens)
         self.chunker = Chunker(chunking, *sizes, self.settings.tokens, self.settings.exclude)
-        self._writer = writer or ViewWriter(on_failure=self.settings.on_failure, max_calls=self.settings.max_calls)
+        self._writer = ViewWriter(on_failure=self.settings.on_failure, max_calls=self.settings.max_calls)
+
+    def with_writer(self, writer: ViewWriter) -> MultiViewChunker:
+        """Return a copy whose LLM is asked by another writer, with its own cache and reaction to failures."""
+        chunker = copy(self)
+        chunker._writer = writer
+        return chunker
 
     def chunks(
         self, documents: Sequence[tuple[str, Document]], show_progress: bool = False

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -252,12 +253,27 @@ def test_code_of_a_model_does_not_run(model):
 def test_a_backend_that_is_not_installed_is_an_error(folder):
     with pytest.raises(InvalidInput, match="cannot be loaded"):
         Relevance(f"ce:{folder}/missing").rank(QUERY, TEXTS)
-    try:
-        import optimum.onnxruntime  # noqa: F401
-    except ImportError:
+    if find_spec("optimum") is None:
         lm = load_language_model(f"ce:{folder}", backend="onnx")
         with pytest.raises(InvalidInput, match="onnx"):
             Relevance(lm).rank(QUERY, TEXTS)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporters
+@pytest.mark.parametrize(
+    ("backend", "library", "model_kwargs"),
+    [
+        ("onnx", "onnxruntime", None),
+        ("openvino", "intel", {"ov_config": {"INFERENCE_PRECISION_HINT": "f32"}}),  # or it may compute in bfloat16
+    ],
+)
+def test_other_backends_compute_the_same_scores(folder, reference, backend, library, model_kwargs):
+    pytest.importorskip(f"optimum.{library}", reason="make test-backends installs it")
+    model = load_language_model(f"ce:{folder}", backend=backend, device="cpu", model_kwargs=model_kwargs)
+    ranking = sorted(Relevance(model).rank(QUERY, [*TEXTS, LONG]), key=lambda item: item.details["position"])
+    expected = reference(QUERY, [*TEXTS, LONG])
+    assert [item.details["log_odds"] for item in ranking] == pytest.approx(expected.tolist(), abs=1e-4)
+    assert ranking[-1].details["cut_tokens"] > 0
 
 
 def test_a_model_with_several_labels_is_refused(tmp_path):
@@ -276,7 +292,7 @@ def test_broken_weights_are_an_error(tmp_path):
 
 
 test_what_cannot_be_asked = refuses(
-    (lambda: load_language_model("ce:"), "needs a model id or a directory"),
+    (lambda: load_language_model("ce:"), "needs the name of a model or a directory"),
     (lambda: load_language_model("ce:x", backend="tensorflow"), 'backend must be "torch", "onnx" or "openvino"'),
     (lambda: load_language_model("ce:x", batch_size=0), "batch_size"),
     (lambda: load_language_model("ce:x", max_length=0), "max_length"),

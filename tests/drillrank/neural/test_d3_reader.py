@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from drillrank.errors import InvalidInput
 from drillrank.explanation.terms import GAINS, NOTHING
 from drillrank.likelihood import LanguageModel, Likelihood, SumOfExperts, UnigramModel
 from drillrank.likelihood.huggingface import HuggingFaceModel
+from drillrank.likelihood.torch_prefixes import TorchPrefixes
 from drillrank.rerank.explaining import UNREAD
 from drillrank.rerank.upr import UPR, UPR_PROMPT
 from tests.drillrank.neural.conftest import smallest
@@ -189,3 +191,68 @@ def test_ask_lets_the_language_model_read(model_folder, tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["evidence"]
     assert f"hf:{model_folder}" in json.dumps(answer)
+
+
+@pytest.fixture
+def folder_of_files(tmp_path, own_cache):
+    folder = tmp_path / "files"
+    for name, text in zip(NAMES, DOCUMENTS, strict=True):
+        file = folder / name
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def list_prefix_files(cache):
+    return sorted(path for path in cache.rglob("prefixes-*/*"))
+
+
+def ask(folder, model_folder, capsys, *words, question=QUESTION):
+    """Return the evidence and the messages of the command."""
+    arguments = ["--model", f"unigram+hf:{model_folder}", "--embed", "none", "--json", "--hops", "1", *words]
+    assert run_command(["ask", str(folder), *arguments, question]) == 0
+    captured = capsys.readouterr()
+    return json.loads(captured.out)["evidence"], captured.err
+
+
+def test_ask_precomputes_what_the_next_question_of_another_process_reads(
+    folder_of_files, model_folder, own_cache, capsys, monkeypatch
+):
+    expected, _ = ask(folder_of_files, model_folder, capsys, "--no-cache")
+    assert not list_prefix_files(own_cache)
+    evidence, messages = ask(folder_of_files, model_folder, capsys, "--precompute", question="How long is the cord?")
+    assert re.search(r"Computing \d+ passages of [\d.]+ [kM]B, in about \d+ s\.", messages)
+    [prefix_folder] = own_cache.rglob("prefixes-*")
+    assert prefix_folder.stat().st_mode & 0o777 == 0o700
+    files = list_prefix_files(own_cache)
+    monkeypatch.setattr(TorchPrefixes, "_compute", None)  # nothing is computed any more, except the probe's rest
+    evidence, messages = ask(folder_of_files, model_folder, capsys)
+    assert "Computing" not in messages
+    assert list_prefix_files(own_cache) == files
+    for one, other in zip(evidence, expected, strict=True):
+        assert one["text"] == other["text"]
+        assert abs(one["score"] - other["score"]) < 1e-4
+
+
+def test_what_a_question_says_is_not_in_the_cache(folder_of_files, model_folder, own_cache, capsys):
+    ask(folder_of_files, model_folder, capsys)
+    files = list_prefix_files(own_cache)
+    ask(folder_of_files, model_folder, capsys, question="What does the cord of the battery of a kettle do?")
+    assert list_prefix_files(own_cache) == files  # each file is named by a hash of the tokens in it
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--no-cache"], "--precompute needs a Hugging Face model and the cache"),
+        (["--model", "unigram"], "--precompute needs a Hugging Face model and the cache"),
+        (["--prefix-cache", "20 kB"], "kB. Raise --prefix-cache, or ask fewer"),
+        (["--prefix-cache", "much"], "--prefix-cache must be a number of bytes"),
+    ],
+)
+def test_ask_refuses_to_precompute(folder_of_files, model_folder, capsys, words, message):
+    arguments = ["--model", f"unigram+hf:{model_folder}", "--embed", "none", "--precompute", *words]
+    assert run_command(["ask", str(folder_of_files), QUESTION, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert not captured.out

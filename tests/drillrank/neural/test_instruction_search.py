@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
@@ -10,10 +11,12 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from drillrank import load_language_model
+from drillrank.__main__ import main
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation import tune
 from drillrank.rerank.promptrank import check_instructions
 from drillrank.rerank.tuning import INSTRUCTION_SEARCH_TEMPLATES, generate_instructions
+from tests.drillrank.helpers import write_rows
 
 X, Y = ["Read the", "Search", "Review all of the"], ["and ask some", "to answer a"]
 SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>", "<extra_id_1>", "<extra_id_2>"]
@@ -88,6 +91,22 @@ def test_what_it_writes_can_be_tuned_over(trained):
     tuned = tune(asked, {"component": "PromptRank", "model": lm}, grid=grid, measure="RR")
     assert len(tuned.trials) >= len(written) + 1
     assert set(tuned.settings.get("instructions", written)) <= set(written)
+
+
+def test_the_command_lets_a_t5_write_them(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    texts = ("Read the documents", "Search", "answer a question")
+    candidates = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    write_rows("asked.jsonl", [{"id": i, "question": "Search", "gold": ["1"], "candidates": candidates} for i in "ab"])
+    component = json.dumps({"component": "PromptRank", "model": trained})
+    fixed = [word for name in ("ensemble", "temperature", "prior", "prior_weight") for word in ("--try", f"{name}=[]")]
+    words = ["tune", "asked.jsonl", "--component", component, *fixed, "--folds", "2", "--measure", "RR", "--json"]
+    assert main([*words, "--write-instructions", trained, "--n-instructions", "3"]) == 0
+    trials = json.loads(capsys.readouterr().out)["trials"]
+    assert len(trials) == 4  # the defaults, and three that it wrote
+    assert all(line == "the defaults" or ("question. " in line and "{path}" in line) for line in trials)
+    assert main([*words, "--write-instructions", "unigram"]) == 2
+    assert "encoder-decoder" in capsys.readouterr().err
 
 
 def test_other_models_are_refused(trained, folder):

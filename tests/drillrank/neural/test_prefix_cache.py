@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +20,13 @@ from hypothesis import strategies as st
 from drillrank import UPR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
+from drillrank.likelihood.prefix_files import PrefixFiles
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import byte_level, wrapped
 from tests.drillrank.neural.requests import phrases
 from tests.drillrank.neural.test_shared_prefixes import counted
+from tests.drillrank.test_full_disk import room_for
 
 SENTENCE = "The old town of Basel lies on the Rhine. "
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
@@ -114,6 +119,14 @@ def test_a_second_question_computes_its_own_tokens_only(decoder):
     with counted(cached) as passes:
         [likelihood, *_] = cached.log_likelihood([make_request(text, QUESTIONS[0]) for text in texts])
     assert count_tokens(passes) <= len(texts) * (len(likelihood.tokens) + 1)  # one for padding to even widths
+    assert len(passes) == 1
+
+
+def test_a_first_question_is_read_in_the_pass_that_computes_the_prefixes(decoder):
+    requests = [make_request(f"{number} {SENTENCE * 3}", "who?") for number in range(6)]
+    cached = load(decoder)
+    with counted(cached) as passes:
+        assert_same(cached.log_likelihood(requests), decoder.log_likelihood(requests))
     assert len(passes) == 1
 
 
@@ -223,14 +236,15 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_computed_again(model, tmp_path, damage):
-    requests = [make_request(SENTENCE * 3, "who?")]
+def test_damaged_files_are_computed_again_with_one_warning(model, tmp_path, damage):
+    requests = [make_request(SENTENCE * n, "who?") for n in (2, 3)]
     expected = model.log_likelihood(requests)
     load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
     for path in list_files(tmp_path):
         path.write_bytes(damage(path.read_bytes()))
-    with pytest.warns(DrillrankWarning, match="was damaged"):
+    with pytest.warns(DrillrankWarning, match="had a damaged file") as warned:
         assert_same(load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests), expected)
+    assert len(warned) == 1
     again = load(model, prefix_cache_dir=str(tmp_path))
     with counted_states(again) as n_states:
         assert_same(again.log_likelihood(requests), expected)
@@ -257,20 +271,25 @@ def test_other_weights_have_files_of_their_own(model, tmp_path):
     assert len(list(cache.iterdir())) == 2
 
 
-def test_a_full_disk_is_a_warning(model, tmp_path, monkeypatch):
+@pytest.mark.skipif(os.name == "nt", reason="this system has no links to folders for everyone")
+def test_a_file_that_cannot_be_read_is_not_called_damaged(model, tmp_path):
+    requests = [make_request(SENTENCE * n, "who?") for n in (2, 3)]
+    expected = model.log_likelihood(requests)
+    load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests)
+    for path in list_files(tmp_path):
+        path.unlink()
+        path.symlink_to(path.name)  # a loop, which root cannot read either
+    with pytest.warns(DrillrankWarning, match="cannot be read") as warned:
+        assert_same(load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests), expected)
+    assert len(warned) == 1
+
+
+def test_a_full_disk_is_a_warning(model, tmp_path):
     requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
     expected = model.log_likelihood(requests)
     cached = load(model, prefix_cache_dir=str(tmp_path))
     cached.engine  # noqa: B018  # loads it
-    replace = Path.replace
-
-    def fail(path, target):
-        if path.suffix == ".part":
-            raise OSError(28, "No space left on device")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.warns(DrillrankWarning, match="cannot be written") as warned:
+    with room_for(100), pytest.warns(DrillrankWarning, match="cannot be written") as warned:
         assert_same(cached.log_likelihood(requests), expected)
     assert len(warned) == 1
     assert not list_files(tmp_path)
@@ -296,6 +315,31 @@ def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
     os.utime(old, (0, 0))
     load(model, prefix_cache_dir=str(tmp_path)).engine  # noqa: B018  # loads it
     assert (old.exists(), new.exists()) == (False, True)
+
+
+WRITER = """
+import sys
+import numpy as np
+from drillrank.likelihood.prefix_files import PrefixFiles
+files = PrefixFiles(sys.argv[1], "x", 10**9)
+states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
+for number in range(10**6):
+    files.save(number.to_bytes(20, "little"), states)
+    print(number, flush=True)
+"""
+
+
+def test_a_process_killed_while_it_writes_leaves_no_half_file(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+    for _ in range(3):
+        process.stdout.readline()
+    process.kill()
+    n_written = 3 + len(process.communicate()[0].splitlines())
+    files = PrefixFiles(tmp_path, "x", 10**9)
+    states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
+    for number in range(n_written + 2):
+        loaded = files.load(number.to_bytes(20, "little"), *states.shape)
+        assert number >= n_written if loaded is None else np.array_equal(loaded, states)
 
 
 def test_threads_of_two_models_share_a_folder(model, tmp_path):
@@ -433,3 +477,39 @@ def test_a_sum_keeps_prefixes_in_its_experts_that_have_a_cache(decoder):
     assert UPR(model).estimate_precompute(passages).seconds == 0
     with pytest.raises(LacksCapability, match="no prefix cache"):
         UPR(SumOfExperts([UnigramModel(), decoder])).precompute(passages)
+
+
+MEMORY_BOUND, MEMORY_NOISE = 64_000_000, 10_000_000
+READER = """
+import json, sys, warnings
+from concurrent.futures import ThreadPoolExecutor
+from benchmarks.measure import resident
+from drillrank.likelihood import HuggingFaceModel
+model = HuggingFaceModel(sys.argv[1], batch_tokens=128, dtype="float32", device="cpu", **json.loads(sys.argv[2]))
+pairs = [(f"{number} {'The old town of Basel lies on the Rhine. ' * 8}", "who?") for number in range(80)]
+with ThreadPoolExecutor(16) as pool:
+    likelihoods = [*pool.map(model.log_likelihood, [[pair] for pair in pairs])]
+prefixes = model.engine.prefixes
+n_kept = prefixes and len(prefixes._memory._rows_by_key)
+print(json.dumps([resident("VmHWM"), [one[0].mean for one in likelihoods], n_kept]))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much memory a process had")
+def test_a_process_with_sixteen_threads_takes_no_more_memory_than_the_bound(tmp_path):
+    config = transformers.LlamaConfig(
+        vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=8, num_attention_heads=4, head_dim=32,
+        max_position_embeddings=600, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    wrapped(byte_level(["<s>", "</s>"]), eos_token="</s>").save_pretrained(tmp_path)
+    commands = [
+        [sys.executable, "-c", READER, str(tmp_path), json.dumps(options)]
+        for options in ({}, {"prefix_cache": MEMORY_BOUND})
+    ]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
+    (without, expected, _), (peak, means, n_kept) = (json.loads(one.communicate()[0]) for one in processes)
+    np.testing.assert_allclose(means, expected, atol=1e-4)
+    assert n_kept < 80  # some gave way
+    assert MEMORY_BOUND * 0.9 < (peak - without) * 1024 < MEMORY_BOUND + MEMORY_NOISE

@@ -11,7 +11,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 LONGEST = 48  # tokens of a pair
 
 
-def save_cross_encoder(folder: Path, texts: Sequence[str], *, seed: int = 3, n_labels: int = 1) -> str:
+def save_cross_encoder(
+    folder: Path, texts: Sequence[str], *, seed: int = 3, n_labels: int = 1, width: int = 24, n_heads: int = 3
+) -> str:
     """Save a BERT of two layers with a classification head, whose vocabulary is that of the texts."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -23,12 +25,13 @@ def save_cross_encoder(folder: Path, texts: Sequence[str], *, seed: int = 3, n_l
     )
     transformers.set_seed(seed)
     config = transformers.BertConfig(
-        vocab_size=200, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32,
+        vocab_size=200, hidden_size=width, num_hidden_layers=2, num_attention_heads=n_heads, intermediate_size=32,
         max_position_embeddings=LONGEST, initializer_range=0.6, num_labels=n_labels,
     )  # fmt: skip
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
         mask_token="[MASK]", model_max_length=LONGEST,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     ).save_pretrained(folder)  # fmt: skip
     return str(folder)
