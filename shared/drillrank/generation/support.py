@@ -378,6 +378,6 @@ def _differ_in_negations(
     in_sentence = sum(token.term in _NEGATIONS for token in tokens)
     in_window = 0
     for index, term in enumerate(window.terms):
-        near = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
-        in_window += term in _NEGATIONS and any(other in information_by_term for other in near)
+        neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
+        in_window += term in _NEGATIONS and any(other in information_by_term for other in neighbors)
     return in_sentence != in_window if share > NEARLY_COPY else bool(in_sentence) != bool(in_window)
