@@ -54,7 +54,7 @@ def _measure_hotpotqa(questions: list[dict[str, Any]]) -> dict[tuple[str, int, f
     pool = multihop_pool("hotpotqa")
     d3 = D3(settings={"hops": 1})
     prepared = d3.prepare([f"# {passage.title}\n\n{passage.text}" for passage in pool])
-    rows = {}
+    rows: dict[tuple[str, int, float], Sequence[float]] = {}
     for kind in ("bridge", "comparison"):
         asked = [question for question in questions if question["type"] == kind]
         for weight in WEIGHTS:
@@ -72,7 +72,7 @@ def _measure_folder() -> dict[tuple[str, int, float], Sequence[float]]:
     questions, documents = read_questions(folder), _read_folder(folder)
     d3 = D3(settings={"hops": 1})
     prepared = d3.prepare(list(documents.values()), list(documents))
-    rows = {}
+    rows: dict[tuple[str, int, float], Sequence[float]] = {}
     for kind, needs_two in (("one place", False), ("two places", True)):
         asked = [question for question in questions if ("gold2" in question) is needs_two]
         for weight in WEIGHTS:

@@ -49,7 +49,7 @@ EXPECTED = 2.0  # m
 FUSED_TEMPERATURE = 2.5  # T with embeddings
 COMPLEMENT = "adds to the best passage"
 REACHED = "a better passage leads here"
-COMPLEMENT_WEIGHT = 0.2  # β. HotpotQA gains up to 1; on the tuning folder, one-place questions lose from .25
+COMPLEMENT_WEIGHT = 0.2  # β. From .25, one-place questions of the tuning folder lose (`benchmarks two_places`).
 N_COMPLEMENTS = 10  # passages that may complement the best one
 MIN_GAP = 1e-6  # between the best passage and its complement
 
