@@ -5,7 +5,7 @@ gap as its question, and returns as many passages that the first search did not 
 passages of the first search, without a new question.
 
 HotpotQA, MuSiQue and 2WikiMultihopQA: pools of passages; BM25 finds 50 candidates, UPR ranks them, 5 are returned, and
-the gap is that of the best one. 2WikiMultihopQA was not looked at before the words of the gap were chosen. Folders:
+the gap is that of the best one. Folders:
 the two-place questions of `project_wiki_dev`, `project_wiki` (a test) and `folders`, asked by D3 without links.
 """
 
