@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def main(model: str = "smollm2,qwen-0.5b", questions: int = QUESTIONS) -> None:
                 upr.likelihoods(row["question"], [pool[id_] for id_ in row["bm25_top"][:CANDIDATES]]) for row in rows
             ]
             exact = exact or likelihood_lists
-            table.add_row(name, variant, *_compare(likelihood_lists, exact))
+            table.add_row(Path(name).name, variant, *_compare(likelihood_lists, exact))
     Console(width=140).print(table)
 
 

@@ -8,6 +8,7 @@ before them left there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -104,7 +105,7 @@ def _add_latencies(table: Table, name: str, day: Integers, n_timed: int) -> None
             upr.rank(question, [passages[i] for i in candidates])
             seconds.append(perf_counter() - started)
         figures = (f"{np.median(seconds):.3f}", f"{np.quantile(seconds, 0.95):.3f}")
-        table.add_row(name, size, str(len(seconds)), *figures)
+        table.add_row(Path(name).name, size, str(len(seconds)), *figures)
 
 
 def _fill(upr: UPR, passages: Sequence[Passage], day: Integers, n_tokens: Sequence[int]) -> None:

@@ -62,9 +62,8 @@ def test_texts_are_those_of_transformers_though_prompts_share_what_is_read(tiny)
     import transformers
 
     prompts = ["the fox", "the fox crossed the river", "the fox crossed the river and sang", "a whale"]
-    texts = kept.KeptWriter("tiny", 6).together(
-        [lambda text=text: kept.KeptWriter("tiny", 6)(text) for text in prompts]
-    )
+    writer = kept.KeptWriter("tiny", 6)
+    texts = writer.together([lambda text=text: writer(text) for text in prompts])
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny)
     model = transformers.AutoModelForCausalLM.from_pretrained(tiny).eval()
     for prompt, text in zip(prompts, texts, strict=True):

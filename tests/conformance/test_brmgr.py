@@ -88,6 +88,7 @@ def test_the_paper_s_preset_is_the_core_s(host, neural):
         host.ext.BRMGRRerank(preset="rankify")
 
 
+@pytest.mark.filterwarnings("ignore:The LLM has no temperature")
 @both_frameworks
 def test_the_paper_s_preset_merges_ten_of_each_kind_and_returns_all(host):
     texts = [f"Emma is novel number {number}." for number in range(12)]

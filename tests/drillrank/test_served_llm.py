@@ -9,6 +9,10 @@ import pytest
 from drillrank import D3, Passage, cli
 from drillrank.drilldown.answering import answer
 from drillrank.errors import InvalidInput, LLMFailure
+from drillrank.generation import generated_passages
+from drillrank.generation.passages import GENREAD_PROMPTS
+from drillrank.likelihood.chat import ServedLLM
+from drillrank.llm import run
 from tests.drillrank.chat_server import serving
 from tests.drillrank.helpers import Says, paragraph_d3
 
@@ -217,3 +221,13 @@ def test_settings_may_let_ask_fall_back_and_an_answer_needs_the_server(manual, c
         server.faults = [401] * 9
         assert cli.main([*asked, "--answer"]) == 2
         assert "answer from passages" in capsys.readouterr().err
+
+
+def test_a_copy_samples_at_another_temperature():
+    with serving(says) as server:
+        llm = ServedLLM(server.address)
+        passages = run(generated_passages(QUESTION, 2, GENREAD_PROMPTS[:1]), llm.with_temperature(0.95))
+        llm.complete("What?")
+    assert [passage.text for passage in passages] == ["2"]
+    assert [payload["temperature"] for payload in server.payloads] == [0.95, 0.95, 0]
+    assert len({payload["messages"][0]["content"] for payload in server.payloads[:2]}) == 1

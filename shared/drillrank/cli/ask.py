@@ -232,7 +232,7 @@ def ask_files(
             result.confidence,
             result.scoring,
             _explain_with_file_names(result, corpus.names) if explain else None,
-            gap=result.gap,
+            gap=result.gap if result.evidence else "",
         )
 
     evidence = corpus.ask(d3, report)

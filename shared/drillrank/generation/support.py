@@ -4,8 +4,8 @@
 
     e   explained: share of the sentence's information that at most two windows of the passages explain together
     o   order: share of the pairs of adjacent words that a passage has in the same order
-    s   similarity: the best cosine of the sentence and a sentence of a passage, from 0 (unrelated texts) to 1 (a
-        question and its answer); with an encoder
+    s   similarity: the best cosine of the sentence and a sentence of a passage, on a scale where unrelated texts have 0
+        and a question and its answer 1; with an encoder
     m   (log p(sentence | passages) - log p(sentence)) / (log p(sentence | sentence) - log p(sentence)), per token, as
         in `drillrank.rerank.brmgr.support`, but with both passages in one prompt; with a neural model
 
@@ -325,7 +325,7 @@ class SupportEvidence:
         return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
     def _similarity(self, sentence: str) -> float:
-        """Return the best cosine on the encoder's scale, from 0 to 1."""
+        """Return the best cosine on the encoder's scale, at least 0."""
         assert self._encoder is not None
         if self._vectors is None:
             return 0.0
@@ -336,7 +336,7 @@ class SupportEvidence:
             scale = measure_encoder(self._encoder)
         cosine = float(np.max(self._vectors @ vector))
         width = scale.related - scale.unrelated
-        return min(max((cosine - scale.unrelated) / width, 0.0), 1.0) if width > 0 else 0.0
+        return max((cosine - scale.unrelated) / width, 0.0) if width > 0 else 0.0
 
     def _share_of_likelihood(self, sentence: str, passage_indices: Sequence[int]) -> float:
         """Return m, from 0 to 1."""
@@ -378,6 +378,6 @@ def _differ_in_negations(
     in_sentence = sum(token.term in _NEGATIONS for token in tokens)
     in_window = 0
     for index, term in enumerate(window.terms):
-        near = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
-        in_window += term in _NEGATIONS and any(other in information_by_term for other in near)
+        neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
+        in_window += term in _NEGATIONS and any(other in information_by_term for other in neighbors)
     return in_sentence != in_window if share > NEARLY_COPY else bool(in_sentence) != bool(in_window)
