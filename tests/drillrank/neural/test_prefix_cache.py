@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -476,3 +477,37 @@ def test_a_sum_keeps_prefixes_in_its_experts_that_have_a_cache(decoder):
     assert UPR(model).estimate_precompute(passages).seconds == 0
     with pytest.raises(LacksCapability, match="no prefix cache"):
         UPR(SumOfExperts([UnigramModel(), decoder])).precompute(passages)
+
+
+MEMORY_BOUND, MEMORY_NOISE = 64_000_000, 10_000_000
+READER = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from benchmarks.measure import resident
+from drillrank.likelihood import HuggingFaceModel
+pairs = [(f"{number} {'The old town of Basel lies on the Rhine. ' * 8}", "who?") for number in range(120)]
+for options in ({}, {"prefix_cache": int(sys.argv[2])}):
+    model = HuggingFaceModel(sys.argv[1], batch_tokens=128, dtype="float32", device="cpu", **options)
+    model.engine
+    before = resident()
+    with ThreadPoolExecutor(16) as pool:
+        likelihoods = [*pool.map(model.log_likelihood, [[pair] for pair in pairs])]
+    print(json.dumps([before, resident("VmHWM"), [one[0].mean for one in likelihoods]]))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much memory a process had")
+def test_sixteen_threads_take_no_more_memory_than_the_bound(tmp_path):
+    config = transformers.LlamaConfig(
+        vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=8, num_attention_heads=4, head_dim=32,
+        max_position_embeddings=600, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    wrapped(byte_level(["<s>", "</s>"]), eos_token="</s>").save_pretrained(tmp_path)
+    command = [sys.executable, "-c", READER, str(tmp_path), str(MEMORY_BOUND)]
+    lines = subprocess.run(command, capture_output=True, check=True).stdout.splitlines()
+    (_, _, expected), (before, peak, means) = map(json.loads, lines)
+    np.testing.assert_allclose(means, expected, atol=1e-4)
+    # All prefixes together have 12,000 tokens of 8,192 bytes, so that some give way.
+    assert MEMORY_BOUND * 0.9 < (peak - before) * 1024 < MEMORY_BOUND + MEMORY_NOISE
