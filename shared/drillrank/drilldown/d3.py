@@ -8,18 +8,21 @@ Question Answering":
 3. Show the LLM the paragraphs of these sections; it chooses the relevant paragraphs.
 4. Rank the chosen paragraphs by score. (The paper returns an unordered set.)
 
-**Without an LLM**, no section is summarized. Steps 1 and 2 keep all sections, or the likeliest ones
-(`D3Settings.sections`). Step 3 keeps the paragraphs with the highest scores: `top_n`, or as many as maximize the
-expected F1. The score is the likelihood of the question given the paragraph, plus a weighted cosine if there is an
-encoder.
+**Without an LLM**, D3 summarizes nothing. It keeps all sections, or the likeliest ones (`D3Settings.sections`). Of
+their paragraphs it keeps those with the highest scores: `top_n`, as many as fit into `max_tokens`, or else as many as
+maximize the expected F1. The score is the likelihood of the question given the paragraph, plus a weighted cosine if
+there is an encoder.
 
-**With an LLM**, each selector (`llm_selectors.py`) asks `Budget` which prompts it may send. No prompt exceeds its token
-limit: candidates go into several prompts, an outline is read level by level, and a text that fits nowhere loses its
-middle. An answer may choose nothing.
+**With an LLM**, one selector chooses sections and others choose paragraphs (`llm_selectors.py`). Each asks `Budget`
+which prompts it may send. A prompt never exceeds its token limit: candidates are divided among several prompts, an
+outline is read level by level, and a text that is too long for any prompt loses its middle. The LLM may choose
+nothing.
 
-**When the budget ends**, the LLM is asked about the likeliest candidates only. If no call is left, the score chooses,
-as it does for an unusable answer. A call that fails raises an `LLMFailure`. `on_failure` changes both. `problems` lists
-each case, and at most one `DrillrankWarning` per question reports them.
+**When few LLM calls are left** (`D3Settings.max_calls`), a selector shows the LLM the likeliest candidates only. When
+no call is left, or an answer is unusable, the selector chooses by score instead. A call that fails raises an
+`LLMFailure`. `D3Settings.on_failure` can raise for unusable answers, too, or choose by score after failed calls.
+`EvidenceResult.trace` lists each of these cases as a problem, and at most one `DrillrankWarning` per question reports
+them.
 """
 
 from __future__ import annotations
@@ -96,12 +99,12 @@ class D3:
     - `section_score`, `section_rank`: Score and rank of its section, without an LLM.
     - `also_at`: Metadata of near-duplicates that were left out, without an LLM: nine of ten words are equal, and all
       numbers.
-    - `path`, `link`: Ids of two passages of different documents, the second of which this one is: the first one leads
-      there. `link` has the `kind` (`"link"`, `"title"` or `"name"`) and the `text` of what leads there, and the
-      `document` of the first one. `path_gain` is what it adds to the total (`D3Settings.hops`).
+    - `path`, `link`: If a passage of another document leads to this passage: the ids of both, that passage first, and
+      the `kind` (`"link"`, `"title"` or `"name"`) and `text` of the link, with the `document` of that passage.
+      `path_gain` is the part of the score that the path adds (`D3Settings.hops`).
     - `matched`: True if the paragraph or its headings contain a question word.
-    - `nothing_matched`: True if no paragraph contains one, so that the order is that of the documents. False with an
-      LLM or an encoder.
+    - `nothing_matched`: True if no paragraph contains a question word. The results are then in document order. Always
+      False with an LLM or an encoder.
     - `problems`: Everything that went wrong; absent if nothing did.
     - The details of `UPR` or `MonoT5`.
 
@@ -161,7 +164,7 @@ class D3:
     ) -> EvidenceResult:
         """Find the paragraphs or passages that answer a question.
 
-        Whatever the LLM answers, the result contains paragraphs of the documents, each once.
+        The result contains texts of the documents only, each once, whatever the LLM answers.
 
         Args:
             question: The question.
@@ -254,8 +257,8 @@ class D3:
         sections = yield from self.section_selector.select(context, candidate_sections)
         guard = select_guard_paragraphs(context, candidate_sections, sections.kept, self.settings.guard_tokens)
 
-        # 3. The LLM chooses paragraphs of these sections; a single one leaves it nothing to choose. Without an LLM, the
-        # paragraphs with the highest scores are kept.
+        # 3. The LLM chooses paragraphs of these sections, if there are at least two. Without an LLM, the paragraphs
+        # with the highest scores are kept.
         paragraphs = {paragraph for section in sections.kept for paragraph in section.paragraphs}.union(guard)
         kept: Sequence[Paragraph] = sorted(paragraphs, key=lambda paragraph: paragraph.index)
         selections = []
