@@ -90,7 +90,7 @@ class Coverage:
         with open_file(path) as file:
             content = read_json(file.read().decode(errors="replace"), str(path))
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise InvalidInput(f"{path} must be a calibration with the format {FORMAT!r}. Write one: {_COMMAND} 0.9")
+            raise InvalidInput(f"{path} must be a calibration, with the format {FORMAT}. Write one: {_COMMAND} 0.9")
         try:
             return cls(**content)
         except TypeError as cause:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from drillrank.errors import InvalidInput, require
 
-_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+# A comment without an end goes to the end of the text, so that the time is linear.
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 _INDENT = "  "
 _decoder = json.JSONDecoder()

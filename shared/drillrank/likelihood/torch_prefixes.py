@@ -101,7 +101,7 @@ class Segment(NamedTuple):
     is_kept: bool
 
 
-class _Reading(NamedTuple):
+class _SequenceSpan(NamedTuple):
     """Sequence that is read in the forward pass that computes its last segment.
 
     Attributes:
@@ -249,7 +249,7 @@ class TorchPrefixes:
         for indices, chains in self._chunks(sequences):
             segments = {segment.key: segment for chain in chains for segment in chain}
             is_decoder = self._engine.start is None
-            readings = _list_readings_by_key(sequences, indices, chains) if is_decoder else {}
+            readings = _list_spans_by_key(sequences, indices, chains) if is_decoder else {}
             rows_by_key, read_keys = self._provide(segments, readings, compute)
             try:
                 unread = [
@@ -300,7 +300,7 @@ class TorchPrefixes:
     def _provide(
         self,
         segments: dict[bytes, Segment],
-        readings: Mapping[bytes, _Reading] = MappingProxyType({}),
+        readings: Mapping[bytes, _SequenceSpan] = MappingProxyType({}),
         compute: Callable[..., None] | None = None,
     ) -> tuple[dict[bytes, Rows], set[bytes]]:
         """Find the segments in memory or on disk, and compute the others. They fit into memory together.
@@ -360,7 +360,7 @@ class TorchPrefixes:
         runs: list[list[Segment]],
         rows_by_key: dict[bytes, Rows],
         segments: dict[bytes, Segment],
-        readings: Mapping[bytes, _Reading] = MappingProxyType({}),
+        readings: Mapping[bytes, _SequenceSpan] = MappingProxyType({}),
         compute: Callable[..., None] | None = None,
     ) -> None:
         """Compute runs of segments, each a segment and its descendants, on prefixes that are in memory.
@@ -369,7 +369,7 @@ class TorchPrefixes:
             runs: The runs.
             rows_by_key: Rows of all segments.
             segments: The segments, by key.
-            readings: With `compute`, the sequence that each run belongs to, by the key of its last segment. What
+            spans: With `compute`, the sequence that each run belongs to, by the key of its last segment. What
                 follows the run is computed with it, and read.
             compute: As for `_provide`.
         """
@@ -481,9 +481,9 @@ def split_heads(states: torch.Tensor) -> torch.Tensor:
     return states.view(*states.shape[:-1], width // group_size, group_size)
 
 
-def _list_readings_by_key(
+def _list_spans_by_key(
     sequences: Sequence[TokenSequence], indices: Sequence[int], chains: Sequence[Sequence[Segment]]
-) -> dict[bytes, _Reading]:
+) -> dict[bytes, _SequenceSpan]:
     """Return the sequences whose last segment no other one has, by the key of this segment.
 
     Such a segment and what follows it can be computed in one forward pass. So a first question takes about as long as
@@ -491,7 +491,7 @@ def _list_readings_by_key(
     """
     n_uses = Counter(segment.key for chain in chains for segment in chain)
     return {
-        chain[-1].key: _Reading(i, sequences[i].positions[-1] + 1, len(sequences[i].positions))
+        chain[-1].key: _SequenceSpan(i, sequences[i].positions[-1] + 1, len(sequences[i].positions))
         for i, chain in zip(indices, chains, strict=True)
         if chain and n_uses[chain[-1].key] == 1
     }
