@@ -325,7 +325,7 @@ class SupportEvidence:
         return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
     def _similarity(self, sentence: str) -> float:
-        """Return the best cosine on the encoder's scale, at least 0."""
+        """Return the best cosine on the encoder's scale, from 0 to 2."""
         assert self._encoder is not None
         if self._vectors is None:
             return 0.0
@@ -336,7 +336,7 @@ class SupportEvidence:
             scale = measure_encoder(self._encoder)
         cosine = float(np.max(self._vectors @ vector))
         width = scale.related - scale.unrelated
-        return max((cosine - scale.unrelated) / width, 0.0) if width > 0 else 0.0
+        return min(max((cosine - scale.unrelated) / width, 0.0), 2.0) if width > 0 else 0.0
 
     def _share_of_likelihood(self, sentence: str, passage_indices: Sequence[int]) -> float:
         """Return m, from 0 to 1."""

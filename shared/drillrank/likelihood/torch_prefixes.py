@@ -369,7 +369,7 @@ class TorchPrefixes:
             runs: The runs.
             rows_by_key: Rows of all segments.
             segments: The segments, by key.
-            spans: With `compute`, the sequence that each run belongs to, by the key of its last segment. What
+            readings: With `compute`, the sequence that each run belongs to, by the key of its last segment. What
                 follows the run is computed with it, and read.
             compute: As for `_provide`.
         """
