@@ -33,7 +33,7 @@ from drillrank.structure import Document, Section, breadcrumb
 from drillrank.structure.read import read_content
 from drillrank.text import count_tokens
 
-_N_PROBLEMS = 3  # unreadable files that an answer of `ask` names
+_N_PROBLEMS = 3  # unreadable files and warnings that an answer of `ask` names
 _N_FOLDERS = 30  # subfolders that the first page of a list names
 _N_SUGGESTIONS = 3
 _NOTHING_MATCHED = "No passage has a word of the question. Ask again in words that the files may use."
@@ -114,7 +114,7 @@ class FolderTools:
         `at` has the coordinates of a passage, which `read` takes; `section` its headings; `best` the lines or page of
         the paragraph that fits best. `found` false: the files seem to be about other subjects; ask once more in other
         words before you say so. No `found`: judge by the passages; `confidence` is the probability that they answer.
-        `from`: another file that leads to this passage, and by what link, title or name. `gap`: question to ask next if
+        `from`: another file that leads to this passage, and by what link, title or name. `gap`: words to ask for next if
         the passages answer only a part.
 
         Args:
