@@ -114,7 +114,7 @@ class FolderTools:
         `at` has the coordinates of a passage, which `read` takes; `section` its headings; `best` the lines or page of
         the paragraph that fits best. `found` false: the files seem to be about other subjects; ask once more in other
         words before you say so. No `found`: judge by the passages; `confidence` is the probability that they answer.
-        `from`: another file that leads to this passage, and by what link, title or name. `gap`: words to ask for next if
+        `from`: another file that leads to this passage, and by what link, title or name. `gap`: words to ask next, if
         the passages answer only a part.
 
         Args:
