@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("mcp")
@@ -305,6 +305,7 @@ def jsonc_texts(draw) -> tuple[str, dict]:
 
 
 @given(jsonc_texts())
+@example(('{"servers":{"x":"\ufeff"}}', {"servers": {"x": "\ufeff"}}))  # this character is a mark at the start alone
 def test_any_json_file_keeps_its_values_and_comments(case):
     text, values = case
     edited = set_entry(text, "a.json", "servers", "mine", {"command": "c", "args": ["1"]})

@@ -122,7 +122,7 @@ def _without_comments(text: str) -> str:
 
 
 def _blank_comments(text: str) -> str:
-    return _COMMENT.sub(_blank, text.replace("\ufeff", " ", 1))
+    return _COMMENT.sub(_blank, f" {text[1:]}" if text.startswith("\ufeff") else text)
 
 
 def _blank(match: re.Match[str]) -> str:
