@@ -53,7 +53,8 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             tokenizer's chat template, for models that were tuned to chat. Rankers of relevance set it themselves.
         show_progress: Whether a bar on standard error counts the sequences.
         prefix_cache: Size of a cache in memory for what the model computes of a prompt up to the question, such as
-            `"1 GB"`. Further questions about the same passages then cost little. None for no cache.
+            `"1 GB"`. Further questions about the same passages then cost little. Of a path, only the first passage is
+            cached. Prompts that are longer than a sliding window of attention are not cached. None for no cache.
         prefix_cache_dir: Folder in which the cache outlives the process, and which processes may share. Only its owner
             can read it, because it contains what the passages say.
         prefix_cache_disk: Size of the files in the folder.
