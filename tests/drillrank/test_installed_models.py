@@ -90,7 +90,7 @@ def test_a_kind_of_an_installed_package_is_used_by_its_specification(tmp_path):
 def test_a_kind_appears_in_the_list_of_known_kinds(tmp_path):
     install(tmp_path, "length-models", "length = length_models:LengthModel")
     assert '"length:<...>"' in error(tmp_path, "bert")
-    assert error(tmp_path, "lengths:x").startswith("UnknownModel 'lengths:x' names no kind")
+    assert error(tmp_path, "lengths:x").startswith("UnknownModel 'lengths:x' is no language model")
 
 
 @pytest.mark.parametrize(
