@@ -2,7 +2,8 @@
 
     python tools/figures.py [FILE]...
 
-A table stands between `<!-- figures: COMMAND -->` and `<!-- end of figures -->`; columns of times vary with the machine.
+A table stands between `<!-- figures: COMMAND -->` and `<!-- end of figures -->`. Times are not compared: they vary with
+the machine.
 """
 
 from __future__ import annotations
