@@ -13,8 +13,7 @@ from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.text import count_tokens
-from tests.drillrank.helpers import Says, paragraph_d3, quiet
-from tests.drillrank.test_llm import Writer
+from tests.drillrank.helpers import Says, Writer, paragraph_d3, quiet
 
 BOOK = "\n\n".join(
     f"# Part {part}\n\nOf part {part}.\n\n"

@@ -17,8 +17,8 @@ from drillrank.drilldown.outline import Outline, outline
 from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.explanation.terms import ODDS
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.drilldown.checks import check
 from tests.drillrank.helpers import UNITS, quiet
-from tests.drillrank.test_d3_explanation import check
 from tests.examples import examples
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))

@@ -291,7 +291,7 @@ def test_compare_prints_tables_and_writes_a_report(town_questions, capsys):
 
 
 def test_the_demo_shows_both_frameworks_and_they_agree(capsys, monkeypatch):
-    demo = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "demo.py"))["main"]
+    demo = runpy.run_path(str(Path(__file__).resolve().parents[3] / "examples" / "demo.py"))["main"]
     demo()
     printed = capsys.readouterr().out
     assert "One section in three views" in printed

@@ -28,7 +28,7 @@ from drillrank.structure.imported import (
     document_from_unstructured,
 )
 from langchain_ext import D3Retriever
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 from tests.office_files import BOOK, packed, presentation, word
 from tests.pdf_files import Mark, Text, lines, pdf_of
 from tests.word_files import word_file

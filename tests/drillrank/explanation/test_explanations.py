@@ -24,7 +24,7 @@ from drillrank.likelihood import UnigramModel
 from drillrank.multihop.links import RetrievedLinks, passage_links
 from drillrank.multihop.mentions import TitleMentions
 from tests.drillrank.conftest import HashModel
-from tests.drillrank.helpers import refuses
+from tests.drillrank.helpers import add_up, refuses
 
 QUERY = "Where does the red fox live?"
 TEXTS = st.lists(st.text("abfox red livewhale ", max_size=40), min_size=1, max_size=6, unique=True)
@@ -35,24 +35,6 @@ CHAIN = [
     Passage("The red fox is the largest of the true foxes.", id="fox"),
 ]
 BIRTH = "Which residential district was Turing born in?"
-
-
-def terms_in(terms):
-    for term in terms:
-        yield term
-        yield from terms_in(term.terms)
-
-
-def add_up(found, ranking):
-    assert [item.total for item in found] == pytest.approx([entry.score for entry in ranking], abs=1e-6)
-    assert [item.rank for item in found] == [entry.rank for entry in ranking]
-    assert found.question
-    for item in found:
-        assert len({term.name for term in item.terms}) == len(item.terms)
-        for term in terms_in(item.terms):
-            if term.terms:
-                assert sum(part.value for part in term.terms) == pytest.approx(term.value, abs=1e-6)
-    assert Explanations.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_a_passage_is_named_by_its_title_or_its_id_or_else_its_text():

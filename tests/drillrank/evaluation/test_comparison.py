@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import BaseDocumentCompressor, Document
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from drillrank import UPR, Passage, PathSearch, PromptRank
@@ -23,34 +22,16 @@ from drillrank.evaluation.corpora import read_corpus
 from langchain_ext import UPRRerank as LangChainUPR
 from llama_index_ext import UPRRerank as LlamaIndexUPR
 from tests.drillrank.conftest import HashModel
+from tests.drillrank.evaluation.samples import BACKWARDS, CORPUS, QUESTIONS, WORDS, LostIds, last_first
 from tests.examples import size
 from tests.word_files import word_file
 
 MEASURES = ["AllR@1", "F1@2"]
-WORDS = ["fox", "whale", "owl", "bear", "lynx", "crow", "toad", "wasp", "newt", "hare"]
-CORPUS = [
-    Passage(f"The {word} lives in region {i}. It eats what others leave.", id=word) for i, word in enumerate(WORDS)
-]
-QUESTIONS = [
-    {"id": f"q{i}", "question": f"Where does the {word} live?", "gold": [word]} for i, word in enumerate(WORDS)
-]
-BACKWARDS = [
-    {**row, "candidates": [other for other in WORDS if other not in row["gold"]] + row["gold"]} for row in QUESTIONS
-]
-
-
-def last_first(query, passages):
-    return list(reversed(passages))
 
 
 class Backwards(BaseNodePostprocessor):
     def _postprocess_nodes(self, nodes, query_bundle=None):
         return nodes[::-1]
-
-
-class LostIds(BaseDocumentCompressor):
-    def compress_documents(self, documents, query, callbacks=None):
-        return [Document(page_content=document.page_content) for document in reversed(documents)]
 
 
 class FailsAt:
@@ -439,7 +420,7 @@ def test_results_of_another_version_are_computed_anew_and_no_secret_is_written_d
     with pytest.warns(DrillrankWarning, match="of another version"):
         compare(BACKWARDS, {"ours": counts}, CORPUS, measures=["RR"], results=file)
     assert counts.asked == 20
-    named = {"component": "tests.drillrank.test_comparison:Depth", "most": "sk-secret"}
+    named = {"component": "tests.drillrank.evaluation.test_comparison:Depth", "most": "sk-secret"}
     with pytest.warns(DrillrankWarning):  # no number of results
         compare(BACKWARDS, {"named": named, "made": Depth("sk-secret")}, CORPUS, measures=["RR"], results=file)
     assert "Depth" in file.read_text()

@@ -16,11 +16,11 @@ from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_ye
 from drillrank.generation import generated_passages
 from drillrank.llm import run, strip_reasoning
 from drillrank.views import parse_keywords
-from tests.drillrank.structure.test_linear_time import lines_run
+from tests.counting_lines import lines_run
 from tests.examples import examples
 
 EXAMPLES = int(os.environ.get("DRILLRANK_FUZZ", "0"))
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def cases(*names: str) -> list[dict]:

@@ -20,8 +20,8 @@ from drillrank.evaluation.coordinate_search import validate_forward
 from drillrank.evaluation.statistics import difference
 from drillrank.evaluation.tuning import is_adopted, setting_line
 from drillrank.views import MultiViewIndex
+from tests.drillrank.evaluation.samples import CORPUS, WORDS
 from tests.drillrank.helpers import write_rows
-from tests.drillrank.test_comparison import CORPUS, WORDS
 
 MANUAL = "# Manual\n\n" + "\n\n".join(f"## {word}\n\nThe {word} lives in region {i}." for i, word in enumerate(WORDS))
 

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import D3
-from drillrank.drilldown.outline import outline
 from drillrank.drilldown.paragraph_scores import COMPLEMENT
 from drillrank.errors import DrillrankWarning
 from drillrank.explanation.terms import GAINS, NOTHING
+from tests.drillrank.drilldown.checks import check
 from tests.drillrank.helpers import UNITS, paragraph_d3
-from tests.drillrank.test_explanation import add_up
 
 MANUAL = """# Manual\n\nRead me first.\n
 ## Battery\n\nThe battery lasts nine hours.\n\nCharge it over night.\n
@@ -28,32 +27,6 @@ QUESTION = "How many hours does the battery last?"
 
 def embed(texts):
     return np.array([[len(text) % 7 - 3.0, 1.0, len(text) % 5] for text in texts])
-
-
-def check(found, documents, unit="passage"):
-    explained = found.explain()
-    add_up(explained, found)
-    tree = explained.tree
-    assert sum(node.kind == "document" for node in tree) == len(documents)
-    evidence = {node.id: node for node in tree if node.outcome == "evidence"}
-    assert sorted(evidence) == sorted(item.passage.id for item in found)
-    for item in found:
-        assert evidence[item.passage.id].score == pytest.approx(item.score)
-        assert evidence[item.passage.id].why.startswith("outside, found by the guard") == item.details["guarded"]
-    drilled = {node.name for node in tree if node.kind == "document" and node.outcome == "opened"}
-    own = [node for node in tree if node.kind == "section" and node.why != "no text of its own"]
-    if len(drilled) == len(documents):
-        assert len(own) == len(outline(documents, unit))
-    above = None
-    for node in tree:  # what was read is in what was opened, or was found by the guard
-        if node.kind == "section":
-            above = node
-        elif node.kind == "paragraph":
-            assert node.depth == above.depth + 1
-            assert (above.outcome == "opened") != node.why.startswith("outside")
-    assert all(node.why for node in tree)
-    str(explained), explained.svg(), explained._repr_html_()
-    return explained
 
 
 @given(

@@ -10,8 +10,8 @@ import pytest
 from drillrank.errors import InvalidInput
 from drillrank.evaluation import compare
 from drillrank.evaluation.questions import read_questions
+from tests.drillrank.evaluation.samples import CORPUS, WORDS
 from tests.drillrank.helpers import write_rows
-from tests.drillrank.test_comparison import CORPUS, WORDS
 
 
 def row(**more):

@@ -23,9 +23,8 @@ from drillrank.rerank.promptrank import PromptRank
 from drillrank.rerank.scales import rescaled, selected
 from drillrank.rerank.upr import UPR
 from drillrank.text import terms
+from tests.drillrank.multihop.graphs import INSTRUCTION, graphs
 from tests.examples import examples
-
-from .multihop.test_search import INSTRUCTION, graphs
 
 SCALES = ("log_likelihood", "probability", "softmax")
 

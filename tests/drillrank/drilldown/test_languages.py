@@ -16,7 +16,7 @@ from drillrank.cli import main
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from tests.drillrank.helpers import paragraph_d3
 
-PAGES = Path(__file__).parent / "data" / "languages"
+PAGES = Path(__file__).parents[1] / "data" / "languages"
 LANGUAGES = {"chinese": "english", "japanese": "english", "german": "german", "french": "french"}  # the first two: any
 
 

@@ -28,15 +28,16 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # the time limit's thread waits only
 ]
 CONTEXT = get_context("fork") if hasattr(os, "fork") else None
+N_PASSAGES, N_PARTS = 3 * size(300), 2 * size(75)
 DOCUMENTS = [
-    *linked_passages(900),
-    *((f"d{number}", parse_document(f"# Part {number}\n\nFox {number}.\n\nThe fox.\n")) for number in range(150)),
+    *linked_passages(N_PASSAGES),
+    *((f"d{number}", parse_document(f"# Part {number}\n\nFox {number}.\n\nThe fox.\n")) for number in range(N_PARTS)),
 ]
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(store, "BATCH", 40)
+    monkeypatch.setattr(store, "BATCH", size(40))
 
 
 def started(work: Callable[..., object], *given: Any) -> Any:
@@ -107,8 +108,8 @@ def test_killed_while_it_changes_and_removes(tmp_path):
     file, other = tmp_path / "corpus.db", tmp_path / "other.db"
     add(file, DOCUMENTS)
     other.write_bytes(file.read_bytes())
-    changed = [(f"d{number}", parse_document(f"# Part {number}\n\nAn owl.\n")) for number in range(0, 150, 2)]
-    gone = [f"p{number}" for number in range(0, 900, 3)]
+    changed = [(f"d{number}", parse_document(f"# Part {number}\n\nAn owl.\n")) for number in range(0, N_PARTS, 2)]
+    gone = [f"p{number}" for number in range(0, N_PASSAGES, 3)]
 
     def change(file: Path) -> None:
         corpus = Corpus(file, unit="paragraph")
@@ -121,9 +122,9 @@ def test_killed_while_it_changes_and_removes(tmp_path):
     change(file)
     fresh = Corpus()
     fresh.add(corpus)
-    assert len(corpus) == 600 + 2 * 75 + 75
+    assert len(corpus) == N_PASSAGES * 2 // 3 + N_PARTS + N_PARTS // 2
     assert corpus.statistics() == fresh.statistics() == Corpus(other, unit="paragraph").statistics()
-    for question in [*questions(list(linked_passages(900)), 3), "the owl and the fox"]:
+    for question in [*questions(list(linked_passages(N_PASSAGES)), 3), "the owl and the fox"]:
         assert [(one.passage.id, one.score) for one in corpus.search(question)] == [
             (one.passage.id, one.score) for one in fresh.search(question)
         ]
@@ -162,7 +163,10 @@ def test_killed_while_it_embeds_it_goes_on_with_what_has_no_vector(tmp_path, mon
 def test_four_write_and_two_read_at_once(tmp_path):
     file = tmp_path / "corpus.db"
     passages = [document for document in DOCUMENTS if isinstance(document, Passage)]
-    own = [[Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(300)] for writer in range(4)]
+    half = N_PASSAGES // 3
+    own = [
+        [Passage(f"fox {writer} {number}", id=f"{writer}/{number}") for number in range(half)] for writer in range(4)
+    ]
 
     def write(writer: int) -> None:
         mixed = [one for pair in zip(own[writer], passages, strict=False) for one in pair]  # the second half is shared
@@ -170,7 +174,7 @@ def test_four_write_and_two_read_at_once(tmp_path):
 
     def read() -> None:
         corpus = Corpus(file, unit="paragraph")
-        while len(corpus) < 1500:
+        while len(corpus) < 5 * half:
             held = [item.passage.id for item in corpus.search("fox")]
             assert len(held) == len(set(held))
             assert corpus.search("fox 1", 3) or len(held) < 3
@@ -181,7 +185,7 @@ def test_four_write_and_two_read_at_once(tmp_path):
     assert [process.exitcode for process in at_work] == [0] * 6
     corpus = Corpus(file, unit="paragraph")
     held = [passage.id for passage in corpus]
-    assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:300])])
+    assert sorted(held) == sorted([*(one.id for some in own for one in some), *(one.id for one in passages[:half])])
     assert corpus.statistics() == statistics_of(corpus)
 
 

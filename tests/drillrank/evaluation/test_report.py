@@ -22,7 +22,7 @@ from drillrank.errors import DrillrankWarning
 from drillrank.evaluation import compare, html_report
 from drillrank.explanation import Explainable
 from llama_index_ext.events import ExplanationEvent
-from tests.drillrank.test_comparison import BACKWARDS, CORPUS, LostIds, last_first
+from tests.drillrank.evaluation.samples import BACKWARDS, CORPUS, LostIds, last_first
 
 MEASURES = ["AllR@1", "RR"]
 HOSTILE = "<img src=x onerror=alert(1)>"
