@@ -18,7 +18,7 @@ from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
 from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, TEMPERATURE, ParagraphScorer
-from drillrank.drilldown.passage_reader import PassageReader
+from drillrank.drilldown.passage_reader import PassageJudge, PassageReader
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
@@ -29,7 +29,7 @@ from drillrank.drilldown.question_scores import (
     combine_scores,
 )
 from drillrank.drilldown.question_terms import JoinedIndex, LevelIndex
-from drillrank.drilldown.settings import READ, READ_ALONE, D3Settings
+from drillrank.drilldown.settings import READ, READ_ALONE, READ_JUDGED, D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
@@ -242,7 +242,7 @@ class DocumentPreparer:
         settings, totals = self._settings, scores.totals
         if settings.max_documents is not None:
             return corpus.likeliest_documents(question, totals, as_of, settings.max_documents), None, -np.inf
-        is_neural = not isinstance(self._language_model, UnigramModel)
+        is_neural = not isinstance(self._language_model, UnigramModel) or self._settings.judge is not None
         n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
         documents, n_best, least = corpus.documents_with_best_paragraphs(
             question,
@@ -278,6 +278,8 @@ class DocumentPreparer:
     @property
     def _n_read(self) -> int:
         default = READ_ALONE if PassageReader.from_model(self._language_model) is None else READ
+        if self._settings.judge is not None:
+            default = READ_JUDGED
         return self._settings.read or default
 
     @property
@@ -362,6 +364,7 @@ class DocumentPreparer:
             self._unit,
             has_vectors=has_vectors,
             n_read=self._n_read,
+            judge=None if self._settings.judge is None else PassageJudge(self._settings.judge),
         )
 
     def _max_paragraph_tokens(self) -> int:
