@@ -24,44 +24,14 @@ if TYPE_CHECKING:
     from drillrank.views.merging import Merge, MergedSection, complete_merge, explain_views, merge_views
     from drillrank.views.views import Context, MultiViewChunker, SectionChunk, ViewSettings, section_chunks
 
-_MODULE_BY_NAME = {
-    "KEYWORD_PROMPT": "llm",
-    "MAX_EXPANDED_TOKENS": "expansion",
-    "MAX_TOKENS": "chunks",
-    "MIN_TOKENS": "chunks",
-    "SUMMARY_PROMPT": "llm",
-    "VIEWS": "extractive",
-    "Chunk": "chunks",
-    "Chunker": "chunks",
-    "Chunking": "chunks",
-    "Context": "views",
-    "ExpandedSection": "expansion",
-    "Expansion": "expansion",
-    "HuggingFaceSummarizer": "llm",
-    "Merge": "merging",
-    "MergedSection": "merging",
-    "MultiViewChunker": "views",
-    "MultiViewIndex": "index",
-    "RetrieverName": "index",
-    "SectionChunk": "views",
-    "SectionExpander": "expansion",
-    "SizeLimit": "chunks",
-    "Summarizer": "extractive",
-    "View": "extractive",
-    "ViewSettings": "views",
-    "ViewText": "index",
-    "ViewWriter": "llm",
-    "check_index_settings": "index",
-    "check_summarizer": "extractive",
-    "complete_merge": "merging",
-    "explain_views": "merging",
-    "keywords": "extractive",
-    "merge_views": "merging",
-    "parse_keywords": "llm",
-    "section_chunks": "views",
-    "summaries": "extractive",
-    "summarized": "extractive",
-    "summary": "extractive",
+_NAMES_BY_MODULE = {
+    "chunks": ("MAX_TOKENS", "MIN_TOKENS", "Chunk", "Chunker", "Chunking", "SizeLimit"),
+    "expansion": ("MAX_EXPANDED_TOKENS", "ExpandedSection", "Expansion", "SectionExpander"),
+    "extractive": ("VIEWS", "Summarizer", "View", "check_summarizer", "keywords", "summaries", "summarized", "summary"),
+    "index": ("MultiViewIndex", "RetrieverName", "ViewText", "check_index_settings"),
+    "llm": ("KEYWORD_PROMPT", "SUMMARY_PROMPT", "HuggingFaceSummarizer", "ViewWriter", "parse_keywords"),
+    "merging": ("Merge", "MergedSection", "complete_merge", "explain_views", "merge_views"),
+    "views": ("Context", "MultiViewChunker", "SectionChunk", "ViewSettings", "section_chunks"),
 }
 
 __all__ = [
@@ -105,4 +75,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would accept any name
-    __getattr__ = lazy_names(__name__, _MODULE_BY_NAME)
+    __getattr__ = lazy_names(__name__, {name: module for module, names in _NAMES_BY_MODULE.items() for name in names})
