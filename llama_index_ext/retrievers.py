@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
-from functools import partial
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -246,12 +245,8 @@ class BRMGRRetriever(QueryRetriever):
         )
         retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
         generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]
-        rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
-        [merged] = yield [
-            FunctionRequest(
-                partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
-            )
-        ]
+        rerank, nodes = self._rerank, [*retrieved, *generated]
+        [merged] = yield [FunctionRequest.of(rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle)]
         return merged  # type: ignore[no-any-return]
 
 
