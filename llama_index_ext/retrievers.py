@@ -158,7 +158,7 @@ class BRMGRRetriever(QueryRetriever):
 
     Args:
         source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for `top_n` nodes, or
-            10 if there is no limit. The views of a section count as one node, its raw one.
+            10 without a limit. The views of a section count as one node, its raw one.
         llm: LLM that writes the passages. None takes `Settings.llm` at each query.
         n_generated: Number of passages that the LLM writes, with one call each. None is 3, or 10 with a preset.
         model: Language model that ranks: a `load_language_model` specification, or a language model.
