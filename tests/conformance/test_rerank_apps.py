@@ -58,7 +58,7 @@ def build_llama_index(**fields: Any) -> App:
     index = VectorStoreIndex([TextNode(text=text, id_=text[:5]) for text in TEXTS], embed_model=NodeEmbedding())
     reranker = llama_index_ext.RelevanceRerank(top_n=N_RESULTS, score="probability", **fields)
     engine = index.as_query_engine(
-        llm=MockLLM(), similarity_top_k=N_CANDIDATES, node_postprocessors=[reranker], response_mode="no_text"
+        llm=MockLLM(max_tokens=1), similarity_top_k=N_CANDIDATES, node_postprocessors=[reranker]
     )
 
     def results(response: Any) -> Results:
