@@ -34,7 +34,7 @@ from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 PYTHON = os.environ.get("DRILLRANK_VLLM_PYTHON")
 pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM: make test-vllm"),
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(3600),  # a server starts in half a minute, or in ten on a busy machine
 ]
 TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", "Basel " * 60, "東京 is a town."]
 QUESTION = "who wrote <|im_start|> it?"

@@ -53,7 +53,7 @@ def parse_bytes(name: str, size: str | int) -> int:
     match = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
     n_bytes = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else size
     if not isinstance(n_bytes, int) or isinstance(n_bytes, bool) or n_bytes < 1:
-        raise InvalidInput(f'{name} must be a number of bytes, such as "1 GB", got {size!r:.200}.')
+        raise InvalidInput(f'{name} must be a positive number of bytes, such as "1 GB", got {size!r:.200}.')
     return n_bytes
 
 

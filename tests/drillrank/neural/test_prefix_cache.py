@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from drillrank import UPR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
-from drillrank.likelihood.prefix_files import PrefixFiles
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import byte_level, wrapped
@@ -461,7 +461,7 @@ def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
 WRITER = """
 import sys
 import numpy as np
-from drillrank.likelihood.prefix_files import PrefixFiles
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 files = PrefixFiles(sys.argv[1], "x", 10**9)
 states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
 for number in range(10**6):
@@ -487,7 +487,7 @@ SHARER = """
 import sys
 import numpy as np
 from drillrank.errors import DrillrankWarning
-from drillrank.likelihood.prefix_files import PrefixFiles
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 import warnings
 warnings.simplefilter("error", DrillrankWarning)
 folder, seed, bound = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -612,12 +612,28 @@ def test_prefixes_beyond_the_bound_are_refused(model):
     assert not cached.estimate_prefixes(prompts).fits
 
 
+SIZES = {
+    "1 GB": 10**9, "1GB": 10**9, " 1.5 gb ": 1_500_000_000, "20 kB": 20_000, "0.5 MB": 500_000, "7 B": 7, "7": 7, 7: 7,
+    "0": None, 0: None, "0 GB": None, "0.1 B": None, -1: None, "-1 GB": None, "1 GiB": None, "1,5 GB": None, "": None,
+    "GB": None, "1e9": None, "1 GB 2": None, 1e9: None, True: None, "\N{ARABIC-INDIC DIGIT ONE} GB": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "n_bytes"), list(SIZES.items()))
+def test_sizes_are_numbers_of_bytes_with_a_unit(size, n_bytes):
+    if n_bytes is not None:
+        assert parse_bytes("prefix_cache", size) == n_bytes
+        return
+    with pytest.raises(InvalidInput, match=r'prefix_cache must be a positive number of bytes, such as "1 GB", got'):
+        parse_bytes("prefix_cache", size)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefix_cache": "much"}, "prefix_cache must be a number of bytes"),
-        ({"prefix_cache": "9" * 400 + " GB"}, "prefix_cache must be a number of bytes"),
-        ({"prefix_cache": "1 \N{KELVIN SIGN}B"}, "prefix_cache must be a number of bytes"),
+        ({"prefix_cache": "much"}, "prefix_cache must be a positive number of bytes"),
+        ({"prefix_cache": "9" * 400 + " GB"}, "prefix_cache must be a positive number of bytes"),
+        ({"prefix_cache": "1 \N{KELVIN SIGN}B"}, "prefix_cache must be a positive number of bytes"),
         ({"prefix_cache": 0}, "prefix_cache must be"),
         ({"prefix_cache": None, "prefix_cache_dir": "cache"}, "needs a size in memory"),
         ({"prefix_cache_dtype": "int4"}, "prefix_cache_dtype must be"),
