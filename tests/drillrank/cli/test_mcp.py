@@ -81,19 +81,16 @@ async def test_a_session_of_an_agent(folder):
     assert state(folder) == before
 
 
-async def test_links_are_followed_on_request_and_a_cache_in_the_folder_is_not_used(folder):
-    before = state(folder)
-    async with client(folder, "--follow-links", cache="cache") as agent:
-        assert (await call(agent, "read", file="link.md"))["text"] == "The secret heater."
-    assert state(folder) == before
-
-
-async def test_several_folders_in_one_session(folder, tmp_path):
+async def test_several_folders_with_links_in_one_session_and_a_cache_in_a_folder_is_not_used(folder, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "lid.md").write_text("The warranty covers the lid.")
-    async with client(folder, str(other)) as agent:
-        assert (await call(agent, "outline"))["files"] == {"docs/": ["manual.md"], "other/": ["lid.md"]}
+    before = state(folder)
+    async with client(folder, str(other), "--follow-links", cache="cache") as agent:
+        files = (await call(agent, "outline"))["files"]
+        assert files == {"docs/": ["link.md", "manual.md"], "other/": ["lid.md"]}
+        assert (await call(agent, "read", file="docs/link.md"))["text"] == "The secret heater."
+    assert state(folder) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
