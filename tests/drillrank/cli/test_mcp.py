@@ -21,7 +21,9 @@ from mcp.client.stdio import StdioServerParameters  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: E402
 
-from drillrank.cli.mcp import check_token, parse_address  # noqa: E402
+from drillrank import D3  # noqa: E402
+from drillrank.cli.folder_tools import FolderTools  # noqa: E402
+from drillrank.cli.mcp import check_token, parse_address, serve_http  # noqa: E402
 from drillrank.errors import InvalidInput  # noqa: E402
 from tests.processes import interruptible  # noqa: E402
 
@@ -182,8 +184,6 @@ def test_a_port_in_use_is_an_error(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        command = [sys.executable, "-m", "drillrank", "mcp", str(folder), "--no-cache"]
-        command += ["--http", str(taken.getsockname()[1])]
-        result = subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
-    assert result.returncode == 2
-    assert "cannot be used. Choose another port" in result.stderr
+        tools = FolderTools(D3(), [str(folder)])
+        with pytest.raises(InvalidInput, match=r"cannot be used\. Choose another port"):
+            serve_http(tools, "127.0.0.1", taken.getsockname()[1], "")
