@@ -69,8 +69,8 @@ Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | st
 OnStep = Callable[[StepReport], object]
 
 _INCOMPLETE = (
-    "D3 did not get a usable answer to all that it asked, or could not ask about everything. `problems` of the result "
-    "lists each case."
+    "D3: the LLM did not judge everything. Calls failed, answers were unusable, or max_calls was reached. Likelihood "
+    "chose in its place. `problems` of the result lists each case: check the LLM, or raise max_calls."
 )
 
 

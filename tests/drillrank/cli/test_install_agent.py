@@ -153,6 +153,17 @@ def test_other_folders_replace_the_first_ones_and_the_same_change_nothing(home, 
     assert "stays as it is" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("agent", FILES)
+def test_a_second_installation_leaves_nothing_to_remove(home, agent):
+    path, key = write_config(home, agent), AGENT_BY_NAME[agent].key
+    old = load(path).get(key, {})
+    (home / "notes").mkdir()
+    install(home, "--yes")
+    main(["install-agent", str(home / "notes"), "--yes"])
+    assert main(["install-agent", "--remove", "--yes"]) == 0
+    assert load(path).get(key, {}) == old
+
+
 def test_nothing_is_written_before_the_user_agrees(home, capsys, monkeypatch):
     path = write_config(home, "zed")
     for answer, status in (("n\n", 1), ("", 1), ("y\n", 0)):

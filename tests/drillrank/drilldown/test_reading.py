@@ -36,6 +36,14 @@ def test_the_best_paragraph_has_the_words_of_the_question_and_an_exact_span(in_c
     assert "best_paragraph" not in paragraph_d3().retrieve("When is vinegar boiled?", [MANUAL])[0].details
 
 
+def test_the_best_paragraph_may_stand_below_the_heading_that_the_question_names():
+    text = (
+        "# Rivers\n\n## Rhine\n\nIt is about 1,230 km long.\n\n## Thames\n\nIt is about 346 km long.\n\nIt ebbs.\n"
+    )
+    [item] = D3().retrieve("How long is the Thames?", [text])
+    assert item.details["best_paragraph"]["text"] == "It is about 346 km long."
+
+
 def test_the_first_paragraph_is_best_if_none_has_a_word_of_the_question():
     [item] = D3().retrieve("xylophone", [MANUAL], 1)
     assert item.details["best_paragraph"]["text"] == "Read me first."

@@ -88,7 +88,7 @@ def test_settings_of_another_model_warn(file):
         (of({"priors": None}), r"settings.json, UPR: settings must be among .*prior.*, got priors"),
         (of({"language_model": 5}), r"settings.json, UPR: settings must be among .*, got language_model"),
         (of({"hops": 0}, "PathSearch"), "settings.json, PathSearch: hops must be"),
-        (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: PathPrior cannot be made from"),
+        (of({"link_prior": {"jumps": 1}}, "PathSearch"), "settings.json, PathSearch: PathPrior has no field 'jumps'"),
         (of({"pool": "many"}, "PathSearch"), "settings.json, PathSearch: pool must be"),
         (of({"links": ["titles"]}, "PathSearch"), "settings.json, PathSearch: settings must be among .*, got links"),
         (of({"model": 5}), '"model" must be a specification'),
