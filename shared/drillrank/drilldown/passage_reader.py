@@ -30,14 +30,14 @@ READER_WEIGHT = 0.5  # ρ
 # Chosen on the tuning half of QASPER, with Qwen2.5-Coder-1.5B-Instruct (`benchmarks.llm_evidence`).
 JUDGE_WEIGHT = 2.0  # ω
 
-Reading = tuple[float, dict[str, Any]]
+Gain = tuple[float, dict[str, Any]]
 """What a model adds to S of a passage, and the details of the passage."""
 
 
 class ReadsPassages(Protocol):
     """Model whose reading of a passage adds to S."""
 
-    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Gain]:
         """Read passages."""
 
     def explain(
@@ -56,15 +56,15 @@ class PassageJudge:
     def __init__(self, ranker: MonoT5 | Relevance) -> None:
         self._ranker = ranker
 
-    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Gain]:
         """Return the weighted log-odds of each passage, and its details `log_odds`, `cut_tokens` and `read`."""
-        readings: list[Reading] = [(0.0, {})] * len(passages)
+        gains: list[Gain] = [(0.0, {})] * len(passages)
         for item in self._ranker.rank(question, passages):
             details = item.details
             log_odds = float(details["log_odds"] if "log_odds" in details else details["logit"])
-            own = {"log_odds": log_odds, "cut_tokens": details.get("cut_tokens", 0), "read": True}
-            readings[details["position"]] = JUDGE_WEIGHT * log_odds, own
-        return readings
+            new_details = {"log_odds": log_odds, "cut_tokens": details.get("cut_tokens", 0), "read": True}
+            gains[details["position"]] = JUDGE_WEIGHT * log_odds, new_details
+        return gains
 
     def explain(
         self,
@@ -101,7 +101,7 @@ class PassageReader:
             return None
         return cls(readers, [weight / model.weights[0] for weight in model.weights[1:]])
 
-    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Gain]:
         """Return what the likelihood of the question adds to S of each passage, with the details of the passage.
 
         Keys of the details: `log_likelihood`, the weighted sum over the experts; `cut_tokens` of the passage; `read`.
