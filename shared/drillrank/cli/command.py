@@ -31,7 +31,8 @@ _COMPONENT = 'A drillrank component, a dotted path, or JSON with "component" and
 def run(words: list[str]) -> int:
     """Run a command and return its exit status. Warnings go to standard error, and an error after them."""
     make_streams_writable()
-    is_success = problem = None
+    problem: str | None = None
+    is_success: Any = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
         try:
