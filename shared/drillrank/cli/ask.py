@@ -162,11 +162,9 @@ def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pat
         reason = f"{skipped[0]} {more}" if skipped else ""
         raise InvalidInput(f"There are no files to read. {_PASSED_OVER} {reason}".rstrip())
     if skipped:
-        print_problem("yellow", f"{count_of(len(corpus.names), 'file')} read, {len(skipped):,} skipped:")
-        for reason in skipped[:_N_NAMED]:
-            print_problem("yellow", reason)
-        if len(skipped) > _N_NAMED:
-            print_problem("yellow", f"and {len(skipped) - _N_NAMED:,} more.")
+        n_more = len(skipped) - _N_NAMED
+        details = [*skipped[:_N_NAMED], f"and {n_more:,} more."] if n_more > 0 else skipped
+        print_problem("yellow", f"{count_of(len(corpus.names), 'file')} read, {len(skipped):,} skipped:", details)
     return corpus
 
 
