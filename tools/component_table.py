@@ -19,7 +19,7 @@ ARGUMENTS = {  # of the core class, by what a component needs
     "chunks": "`chunks`: those of `MultiViewChunker`",
     "llm": "`llm`",
     "neural model": "`model`: a neural one",
-    "retriever": "`retrieve`: a function",
+    "retriever": "`retrieve`: a function from a question to passages",
 }
 BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
 
