@@ -46,7 +46,7 @@ def _match_paths(option: str, patterns: Sequence[str], paths: Sequence[str]) -> 
         decisions = [rule.check_file(path).include for path in paths]
         if all(decision is None for decision in decisions):
             warn(
-                f"{option} {pattern!r:.200} matches no file, so it has no effect. Check its spelling, and write it "
+                f"{option} {pattern!r:.200} matches no file. Check its spelling, and write it "
                 "relative to the folder that you named: in the folder 'docs', the pattern of docs/drafts/a.md is "
                 "'drafts/a.md'."
             )

@@ -188,7 +188,7 @@ class SelfAsk:
         self._make_handlers("retrieve", "aretrieve")  # checks the retriever
 
     def answer(self, question: str) -> SelfAskAnswer:
-        """Return the final answer. If an answer of the LLM is unusable, there is a result and one `DrillrankWarning`.
+        """Return the final answer. If an answer of the LLM is unusable, there is a result, with a `DrillrankWarning`.
 
         Raises:
             InvalidInput: The question is blank or too long for a prompt, the retriever returns something else than
