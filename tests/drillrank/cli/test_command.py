@@ -68,7 +68,7 @@ MISUSES = {
     "ask manual.md --questions blank": "holds no question",
     "ask manual.md --questions missing": "missing cannot be read",
     "ask manual.md --questions .": "is not one file of questions",
-    "ask manual.md Why? --model bert": "is no language model that drillrank knows",
+    "ask manual.md Why? --model bert": "is not a language model that drillrank knows",
     "ask manual.md Why? --model hf:/nowhere": "/nowhere",
     "ask manual.md Why? --language klingon": "language must be one of",
     "ask manual.md Why? --as-of soon": "A date is a year",
