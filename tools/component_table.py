@@ -31,7 +31,7 @@ def cells(one: Component) -> dict[str, str]:
         "LlamaIndex": code(one.llama_index),
         "LangChain": code(one.langchain),
         "core": code([one.name]),
-        "arguments": ", ".join(ARGUMENTS[need] for need in one.needs) or "–",
+        "arguments": "; ".join(ARGUMENTS[need] for need in one.needs) or "–",
         "paper": f"[{one.paper.authors}](https://arxiv.org/abs/{one.paper.arxiv})" if one.paper else "–",
     }
 
