@@ -21,7 +21,9 @@ from mcp.client.stdio import StdioServerParameters  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: E402
 
-from drillrank.cli.mcp import check_token, parse_address  # noqa: E402
+from drillrank import D3  # noqa: E402
+from drillrank.cli.folder_tools import FolderTools  # noqa: E402
+from drillrank.cli.mcp import check_token, parse_address, serve_http  # noqa: E402
 from drillrank.errors import InvalidInput  # noqa: E402
 from tests.processes import interruptible  # noqa: E402
 
@@ -81,19 +83,16 @@ async def test_a_session_of_an_agent(folder):
     assert state(folder) == before
 
 
-async def test_links_are_followed_on_request_and_a_cache_in_the_folder_is_not_used(folder):
-    before = state(folder)
-    async with client(folder, "--follow-links", cache="cache") as agent:
-        assert (await call(agent, "read", file="link.md"))["text"] == "The secret heater."
-    assert state(folder) == before
-
-
-async def test_several_folders_in_one_session(folder, tmp_path):
+async def test_several_folders_with_links_in_one_session_and_a_cache_in_a_folder_is_not_used(folder, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "lid.md").write_text("The warranty covers the lid.")
-    async with client(folder, str(other)) as agent:
-        assert (await call(agent, "outline"))["files"] == {"docs/": ["manual.md"], "other/": ["lid.md"]}
+    before = state(folder)
+    async with client(folder, str(other), "--follow-links", cache="cache") as agent:
+        files = (await call(agent, "outline"))["files"]
+        assert files == {"docs/": ["link.md", "manual.md"], "other/": ["lid.md"]}
+        assert (await call(agent, "read", file="docs/link.md"))["text"] == "The secret heater."
+    assert state(folder) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
@@ -185,8 +184,6 @@ def test_a_port_in_use_is_an_error(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        command = [sys.executable, "-m", "drillrank", "mcp", str(folder), "--no-cache"]
-        command += ["--http", str(taken.getsockname()[1])]
-        result = subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
-    assert result.returncode == 2
-    assert "cannot be used. Choose another port" in result.stderr
+        tools = FolderTools(D3(), [str(folder)])
+        with pytest.raises(InvalidInput, match=r"cannot be used\. Choose another port"):
+            serve_http(tools, "127.0.0.1", taken.getsockname()[1], "")
