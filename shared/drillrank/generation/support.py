@@ -206,6 +206,7 @@ class SupportEvidence:
         self._language, self._model, self._encoder = language, model, encoder
         self._windows: list[_Window] = []
         self._names: set[str] = set()
+        self._lower_case: set[str] = set()
         self._word_pairs: set[tuple[str, str]] = set()
         texts = [text for index, passage in enumerate(passages) for text in self._add_windows(index, passage)]
         self._windows_by_term: dict[str, list[int]] = defaultdict(list)
@@ -223,6 +224,7 @@ class SupportEvidence:
         for start, end in sentences(passage.text):
             tokens = _read_tokens(passage.text[start:end], self._language)
             self._names.update(token.term for token in tokens if token.is_name)
+            self._lower_case.update(token.term for token in tokens if token.form[:1].islower())
             sentence_terms = tuple(token.term for token in tokens)
             self._word_pairs.update(pairwise(sentence_terms))
             for window_terms in (sentence_terms, previous_terms + sentence_terms)[: 2 if previous_terms else 1]:
@@ -247,7 +249,9 @@ class SupportEvidence:
         pairs = list(pairwise(token.term for token in tokens))
         order = sum(pair in self._word_pairs for pair in pairs) / len(pairs) if pairs else share
         doubts = self._find_misfits(tokens, information_by_term, windows[0].vocabulary if windows else frozenset())
-        if windows and _differ_in_negations(tokens, windows[0], information_by_term, share):
+        if windows and _differ_in_negations(
+            tokens, windows[0], information_by_term, share, self._language
+        ):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
         similarity = None if self._encoder is None else self._similarity(sentence)
@@ -293,7 +297,15 @@ class SupportEvidence:
             vocabulary: Terms of its best window. A fact of another one fits there if it fits to the rest of the words.
         """
         misfits: dict[str, None] = {}
-        facts = {token.term for token in tokens if token.is_number or token.is_name or token.term in self._names}
+        names = self._names - self._lower_case
+        has_capitals = any(token.form != token.form.lower() for token in tokens)
+        facts = {
+            token.term
+            for token in tokens
+            if token.is_number
+            or token.is_name
+            or (token.term in names and (not has_capitals or token.form[:1].isupper()))
+        }
         for index, token in enumerate(tokens):
             if token.term not in facts or token.term not in information_by_term:
                 continue
@@ -372,12 +384,23 @@ def _read_terms(word: str, language: str) -> tuple[str, ...]:
 
 
 def _differ_in_negations(
-    tokens: Sequence[_Token], window: _Window, information_by_term: dict[str, float], share: float
+    tokens: Sequence[_Token], window: _Window, information_by_term: dict[str, float], share: float, language: str
 ) -> bool:
-    """Return True if only one of a sentence and a window is negated, or if near copies have unequal negations."""
-    in_sentence = sum(token.term in _NEGATIONS for token in tokens)
-    in_window = 0
+    """Return True if only one of a sentence and a window is negated, or if near copies have unequal negations.
+
+    A negation of the window must occur in the sentence if most content words next to it do. It may, if one does.
+    """
+    ignored = read_stop_words(language) | _NEGATIONS
+    pairs = set(pairwise(token.term for token in tokens))
+    n_required = n_allowed = 0
     for index, term in enumerate(window.terms):
-        neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
-        in_window += term in _NEGATIONS and any(other in information_by_term for other in neighbors)
-    return in_sentence != in_window if share > NEARLY_COPY else bool(in_sentence) != bool(in_window)
+        if term in _NEGATIONS:
+            is_same = not pairs.isdisjoint(pairwise(window.terms[max(index - 1, 0) : index + 2]))
+            neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
+            is_shared = [other in information_by_term for other in neighbors if other not in ignored]
+            n_required += is_same or 2 * sum(is_shared) > len(is_shared)
+            n_allowed += is_same or any(is_shared)
+    in_sentence = sum(token.term in _NEGATIONS for token in tokens)
+    if share <= NEARLY_COPY:
+        in_sentence, n_required, n_allowed = (min(count, 1) for count in (in_sentence, n_required, n_allowed))
+    return not n_required <= in_sentence <= n_allowed
