@@ -43,7 +43,8 @@ from .support_pairs import make_pairs, pack_text
 
 _PUBLIC = ("qags_cnndm", "qags_xsum", "factcc", "xsumfaith", "wice_test", "halueval_qa", "frank", "wice_dev")
 _TUNING = ("pairs, tuning", "frank", "wice_dev")
-_SAMPLE = 40  # cases of a set for the systems with a model
+_SAMPLE, _FIRST = 100, 20
+_READ, _ASKED_CASES = 40, 10
 _KEPT = KEPT / "support_models.json"
 _ASKED = (
     "Text:\n{text}\n\nStatement: {sentence}\n\nDoes the text support the whole statement, with all its numbers and "
@@ -176,10 +177,18 @@ def _read_set(name: str, file: Path) -> Iterable[Case]:
 
 
 def _draw(cases: Sequence[Case]) -> list[Case]:
-    """Return a sample with as many supported cases as others, if there are enough."""
+    """Return a sample with as many supported cases as others, if there are enough, alternating.
+
+    The first cases of the sample are a sample, too.
+    """
     rng = random.Random(63)
     groups = [[case for case in cases if case.is_supported is truth] for truth in (True, False)]
-    samples = [rng.sample(group, min(_SAMPLE // 2, len(group))) for group in groups]
+    firsts = [rng.sample(group, min(_FIRST, len(group))) for group in groups]
+    samples = []
+    for group, first in zip(groups, firsts, strict=True):
+        rest = [case for case in group if case not in first]
+        rng.shuffle(rest)
+        samples.append((first + rest)[: _SAMPLE // 2])
     return [case for pair in zip_longest(*samples) for case in pair if case is not None]
 
 

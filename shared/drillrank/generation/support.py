@@ -22,7 +22,6 @@ nearly copies, if their numbers differ.
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,12 +32,12 @@ import numpy as np
 
 from drillrank.drilldown.confidence import EncoderScale, measure_encoder, read_stop_words
 from drillrank.errors import InvalidInput
+from drillrank.generation.claims import Token, describe_row, read_tokens, split_claims, split_sentences_and_rows
 from drillrank.likelihood import LanguageModel, UnigramModel, load_language_model
 from drillrank.likelihood.encoders import as_encoder
 from drillrank.passages import Passage, as_passages
 from drillrank.rerank.brmgr import support as share_of_likelihood
-from drillrank.structure.cutting import sentences
-from drillrank.text import terms, without_surrogates
+from drillrank.text import without_surrogates
 from drillrank.vectors import Embed, Floats, embedded, of_unit_length
 
 # Chosen on the tuning sets of `python -m benchmarks support`: intercept, e, o.
@@ -58,11 +57,6 @@ _NEGATION_REACH = 3  # words after a negation in a window, two before it, of whi
 _NEGATIONS = frozenset(
     ("not", "no", "never", "none", "nor", "neither", "without", "lack", "fail", "unabl", "nobodi", "noth", "nowher")
 )
-_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_DIGITS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, start=2)}
-_MAX_CACHED_LENGTH = 50  # characters of a word
-_WITHOUT_NAMES = {"german"}  # every noun has a capital
-_CITATION = re.compile(r"\s?\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
 _QUERY = "What do the passages say?"
 
 
@@ -146,11 +140,11 @@ def check_support(
     reader = None if isinstance(model, UnigramModel) else model
     evidence = SupportEvidence(as_passages(passages), model.language, reader, encoder)
     judgments = []
-    for start, end in sentences(answer):
-        features = evidence.compute_features(answer[start:end])
+    for claim in split_claims(answer):
+        features = evidence.compute_features(claim.text_with_header if evidence.has_words(claim.header) else claim.text)
         support = combine_features(features)
         supporting = tuple(evidence.passages[index] for index in features.passage_indices)
-        judgments.append(SentenceSupport(answer[start:end], support, support >= SUPPORTED, supporting, features.doubts))
+        judgments.append(SentenceSupport(claim.sentence, support, support >= SUPPORTED, supporting, features.doubts))
     return judgments
 
 
@@ -163,16 +157,6 @@ def combine_features(features: SupportFeatures) -> float:
             log_odds += added + weight * value
     probability = 1 / (1 + math.exp(-log_odds))
     return probability / 2 if features.doubts else probability
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """Word of a text: its term, its form, and True for a name (a capital within a sentence) or a number."""
-
-    term: str
-    form: str
-    is_name: bool
-    is_number: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +203,11 @@ class SupportEvidence:
 
     def _add_windows(self, passage_index: int, passage: Passage) -> Iterator[str]:
         """Add the windows of a passage, and yield its sentences."""
-        title_terms = [token.term for token in _read_tokens(passage.title, self._language)]
+        title_terms = [token.term for token in read_tokens(passage.title, self._language)]
         previous_terms: tuple[str, ...] = ()
-        for start, end in sentences(passage.text):
-            tokens = _read_tokens(passage.text[start:end], self._language)
+        for sentence, row in split_sentences_and_rows(passage.text):
+            text = describe_row(row) if row else sentence
+            tokens = read_tokens(text, self._language)
             self._names.update(token.term for token in tokens if token.is_name)
             self._lower_case.update(token.term for token in tokens if token.form[:1].islower())
             sentence_terms = tuple(token.term for token in tokens)
@@ -231,12 +216,15 @@ class SupportEvidence:
                 vocabulary = frozenset((*title_terms, *window_terms))
                 self._windows.append(_Window(passage_index, window_terms, vocabulary, window_terms is sentence_terms))
             previous_terms = sentence_terms
-            yield passage.text[start:end]
+            yield text
+
+    def has_words(self, text: str) -> bool:
+        """Return True if the passages contain all words of a text."""
+        return all(token.term in self._windows_by_term for token in read_tokens(text, self._language))
 
     def compute_features(self, sentence: str) -> SupportFeatures:
         """Compute the features of a sentence."""
-        sentence = _CITATION.sub("", sentence)
-        tokens = _read_tokens(sentence, self._language)[:MAX_TERMS]
+        tokens = read_tokens(sentence, self._language)[:MAX_TERMS]
         information_by_term = {token.term: self._information(token.term) for token in tokens}
         information_by_term = {term: value for term, value in information_by_term.items() if value}
         total = sum(information_by_term.values())
@@ -249,9 +237,7 @@ class SupportEvidence:
         pairs = list(pairwise(token.term for token in tokens))
         order = sum(pair in self._word_pairs for pair in pairs) / len(pairs) if pairs else share
         doubts = self._find_misfits(tokens, information_by_term, windows[0].vocabulary if windows else frozenset())
-        if windows and _differ_in_negations(
-            tokens, windows[0], information_by_term, share, self._language
-        ):
+        if windows and _differ_in_negations(tokens, windows[0], information_by_term, share, self._language):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
         similarity = None if self._encoder is None else self._similarity(sentence)
@@ -287,7 +273,7 @@ class SupportEvidence:
         return explained
 
     def _find_misfits(
-        self, tokens: Sequence[_Token], information_by_term: Mapping[str, float], vocabulary: frozenset[str]
+        self, tokens: Sequence[Token], information_by_term: Mapping[str, float], vocabulary: frozenset[str]
     ) -> tuple[str, ...]:
         """Return the numbers and names that do not fit.
 
@@ -304,7 +290,7 @@ class SupportEvidence:
             for token in tokens
             if token.is_number
             or token.is_name
-            or (token.term in names and (not has_capitals or token.form[:1].isupper()))
+            or (token.term in names and (not has_capitals or token.form[:1].isupper()) and len(token.form) > 1)
         }
         for index, token in enumerate(tokens):
             if token.term not in facts or token.term not in information_by_term:
@@ -322,7 +308,7 @@ class SupportEvidence:
                 misfits[token.form] = None
         return tuple(misfits)
 
-    def _fits(self, token: _Token, weight_by_term: Mapping[str, float]) -> bool:
+    def _fits(self, token: Token, weight_by_term: Mapping[str, float]) -> bool:
         """Return True if a window with a number or name explains the words near it about as well as any window.
 
         A sentence with a number must explain some of these words itself: its neighbor may have another number.
@@ -366,25 +352,8 @@ def _measure_encoder(encoder: Embed) -> EncoderScale:
     return measure_encoder(encoder)
 
 
-def _read_tokens(text: str, language: str) -> list[_Token]:
-    """Return the words of a sentence."""
-    tokens: list[_Token] = []
-    for word in text.replace("’", "'").replace("n't", " not").replace("cannot", "can not").split():
-        form = word.strip("\"'([{“”‘.,;:!?)]}")
-        is_name = bool(tokens) and form[:1].isupper() and language not in _WITHOUT_NAMES
-        word_terms = _read_terms(word, language) if len(word) <= _MAX_CACHED_LENGTH else terms(word, language)
-        tokens += [_Token(term, form, is_name, any(map(str.isdigit, term))) for term in word_terms]
-    return tokens
-
-
-@lru_cache(maxsize=20_000)
-def _read_terms(word: str, language: str) -> tuple[str, ...]:
-    """Return the terms of a word. English numbers up to twelve are digits."""
-    return tuple(_DIGITS.get(term, term) for term in terms(word, language))
-
-
 def _differ_in_negations(
-    tokens: Sequence[_Token], window: _Window, information_by_term: dict[str, float], share: float, language: str
+    tokens: Sequence[Token], window: _Window, information_by_term: dict[str, float], share: float, language: str
 ) -> bool:
     """Return True if only one of a sentence and a window is negated, or if near copies have unequal negations.
 
