@@ -46,7 +46,7 @@ _ORDINAL = re.compile(r"\b(\d{1,4})(?:st|nd|rd|th)\b")
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)\.(\d\d?)\.(\d{4})")
 _THIN_SPACE = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")  # separates thousands
 _NEGATED = re.compile(
-    r"\b(do|does|did|is|are|was|were|would|could|should|has|have|had)nt\b|(?<=[a-z])n't\b", re.IGNORECASE
+    r"\b(do|does|did|is|are|was|were|would|could|should|has|have|had)nt\b|n't\b", re.IGNORECASE
 )
 _CONTRACTIONS = {"can't": "can not", "won't": "will not", "shan't": "shall not", "cannot": "can not"}
 _CITATION = re.compile(r"\s?\[\^?\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
