@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import Field
 
@@ -15,8 +14,6 @@ from drillrank.errors import InvalidInput
 from drillrank.frameworks.components import ModelFields
 from drillrank.generation.support import SentenceSupport, check_support
 from drillrank.passages import Passage
-from drillrank.vectors import Embed
-from langchain_ext._llm import embedding_of
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable
 
@@ -33,7 +30,6 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
 
     Args:
         model: A language model, or its specification, as for `drillrank.check_support`.
-        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or a function.
         title_key: Metadata key of the title.
 
     Raises:
@@ -47,13 +43,10 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
 
     model_config = ModelFields.model_config  # otherwise that of the last base class would apply
 
-    embed: Embeddings | Embed | str | None = Field(
-        default=None, description="An embedding model, an encoder's specification, or a function."
-    )
     title_key: str = Field(default="title", description="Metadata key of the title.")
 
     def _build_core(self) -> Callable[[str, list[Passage]], list[SentenceSupport]]:
-        return partial(check_support, model=self.language_model, embed=embedding_of(self.embed))
+        return partial(check_support, model=self.language_model)
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Check the sentences of an answer."""

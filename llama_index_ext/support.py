@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 
 from drillrank.errors import InvalidInput
 from drillrank.generation.support import check_support
 from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.vectors import Embed
-from llama_index_ext._llm import embedding_of
 
 
 class SupportEvaluator(BaseEvaluator):
@@ -25,7 +22,6 @@ class SupportEvaluator(BaseEvaluator):
 
     Args:
         model: A language model, or its specification, as for `drillrank.check_support`.
-        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or a function.
         model_options: Options of the specification, such as the language.
 
     Raises:
@@ -40,11 +36,9 @@ class SupportEvaluator(BaseEvaluator):
     def __init__(
         self,
         model: LanguageModel | str = "unigram",
-        embed: BaseEmbedding | Embed | str | None = None,
         model_options: dict[str, Any] | None = None,
     ) -> None:
         self._model = load_language_model(model, **(model_options or {}))
-        self._embed = embedding_of(embed)
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}
@@ -63,7 +57,7 @@ class SupportEvaluator(BaseEvaluator):
         if response is None or contexts is None:
             missing = "response" if response is None else "contexts"
             raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
-        judgments = check_support(response, list(contexts), self._model, embed=self._embed)
+        judgments = check_support(response, list(contexts), self._model)
         failed = [item for item in judgments if not item.supported]
         texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
         return EvaluationResult(

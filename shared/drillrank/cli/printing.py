@@ -49,7 +49,9 @@ def print_sentence(item: CheckedSentence) -> None:
     judgment = item.judgment
     color, mark = ("green", "Supported") if judgment.supported else ("red", "Not supported")
     doubts = f" (compare: {', '.join(map(one_line, judgment.doubts))})" if judgment.doubts else ""
-    terminal.console.print(f"[{color}]{mark}[/{color}]{doubts}: {one_line(judgment.sentence)}", soft_wrap=True)
+    terminal.console.print(
+        f"[{color}]{mark}[/{color}]{doubts}: {one_line(' '.join(judgment.sentence.split()))}", soft_wrap=True
+    )
     for evidence in item.evidence:
         terminal.console.print(f"   {_describe_location(evidence)}", soft_wrap=True)
 

@@ -45,14 +45,13 @@ _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,10})?")
 _ORDINAL = re.compile(r"\b(\d{1,4})(?:st|nd|rd|th)\b")
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)\.(\d\d?)\.(\d{4})")
 _THIN_SPACE = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")  # separates thousands
-_NEGATED = re.compile(
-    r"\b(do|does|did|is|are|was|were|would|could|should|has|have|had)nt\b|n't\b", re.IGNORECASE
-)
+_NEGATED = re.compile(r"\b(do|does|did|is|are|was|were|would|could|should|has|have|had)nt\b|n't\b", re.IGNORECASE)
 _CONTRACTIONS = {"can't": "can not", "won't": "will not", "shan't": "shall not", "cannot": "can not"}
 _CITATION = re.compile(r"\s?\[\^?\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
 _LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\([^()\s]{1,1000}\)")
 _LIST_MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
 _LABEL = re.compile(r"#{1,6}\s\D*|\*\*[^*\d]+\*\*|\D*:\**|\(?\d{1,2}[.)]")
+_ABBREVIATION = re.compile(r"\b(?:Ms|approx)\.$")  # after which the library ends a sentence
 _SEPARATOR_ROW = re.compile(r"\|[ \t:|-]*-[ \t:|-]*\|?")
 
 
@@ -118,6 +117,9 @@ def split_sentences_and_rows(text: str) -> Iterator[tuple[str, list[tuple[str, s
             yield from _split_prose(prose)
             prose, names = [], [name.lower() for name in _split_row(row)]
         else:
+            if _LIST_MARK.match(row):
+                yield from _split_prose(prose)
+                prose = []
             prose.append(line)
             names = []
     yield from _split_prose(prose)
@@ -129,9 +131,14 @@ def describe_row(row: list[tuple[str, str]]) -> str:
 
 
 def _split_prose(lines: list[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    text = "".join(lines)
+    text, first = "".join(lines), None
     for start, end in sentences(text):
-        yield text[start:end], []
+        first = start if first is None else first
+        if not _ABBREVIATION.search(text, max(first, end - 10), end):
+            yield text[first:end], []
+            first = None
+    if first is not None:
+        yield text[first:].rstrip(), []
 
 
 def _split_row(row: str) -> list[str]:

@@ -1,11 +1,9 @@
 """Check if passages support the sentences of an answer.
 
-    support = σ(b · (1, e, o [, s] [, m])), halved if a number, a name or a negation does not fit
+    support = σ(b · (1, e, o [, m])), halved if a number, a name or a negation does not fit
 
     e   explained: share of the sentence's information that at most two windows of the passages explain together
     o   order: share of the pairs of adjacent words that a passage has in the same order
-    s   similarity: the best cosine of the sentence and a sentence of a passage, on a scale where unrelated texts have 0
-        and a question and its answer 1; with an encoder
     m   (log p(sentence | passages) - log p(sentence)) / (log p(sentence | sentence) - log p(sentence)), per token, as
         in `drillrank.rerank.brmgr.support`, but with both passages in one prompt; with a neural model
 
@@ -23,26 +21,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
-
-from drillrank.drilldown.confidence import EncoderScale, measure_encoder, read_stop_words
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.errors import InvalidInput
-from drillrank.generation.claims import Token, describe_row, read_tokens, split_claims, split_sentences_and_rows
+from drillrank.generation.claims import Claim, Token, describe_row, read_tokens, split_claims, split_sentences_and_rows
 from drillrank.likelihood import LanguageModel, UnigramModel, load_language_model
-from drillrank.likelihood.encoders import as_encoder
 from drillrank.passages import Passage, as_passages
 from drillrank.rerank.brmgr import support as share_of_likelihood
 from drillrank.text import without_surrogates
-from drillrank.vectors import Embed, Floats, embedded, of_unit_length
 
 # Chosen on the tuning sets of `python -m benchmarks support`: intercept, e, o.
 WEIGHTS = (-3.3, 5.0, 2.0)
-ENCODER_WEIGHTS = (-1.5, 2.0)  # intercept to add, s
 MODEL_WEIGHTS = (-1.5, 2.0)  # intercept to add, m
 SUPPORTED = 0.5
 
@@ -88,7 +80,6 @@ class SupportFeatures:
     Attributes:
         explained: e.
         order: o.
-        similarity: s; None without an encoder.
         likelihood: m; None without a neural model.
         passage_indices: Indices of the passages that explain the sentence, best first.
         doubts: Numbers, names and "negation" that do not fit.
@@ -96,7 +87,6 @@ class SupportFeatures:
 
     explained: float
     order: float
-    similarity: float | None
     likelihood: float | None
     passage_indices: tuple[int, ...]
     doubts: tuple[str, ...]
@@ -106,8 +96,6 @@ def check_support(
     answer: str,
     passages: Iterable[Passage | str],
     model: str | LanguageModel = "unigram",
-    *,
-    embed: Embed | str | None = None,
 ) -> list[SentenceSupport]:
     """Check for each sentence of an answer if passages support it, alone or two of them together.
 
@@ -118,7 +106,6 @@ def check_support(
         answer: The answer; any text.
         passages: Passages, or strings.
         model: A language model, or its specification. `"unigram"` reads words alone, in its language.
-        embed: Encoder as for `D3`; its cosines recognize other words with the same meaning.
 
     Returns:
         One judgment for each sentence, in order. Empty for a blank answer.
@@ -136,12 +123,11 @@ def check_support(
     if not isinstance(answer, str):
         raise InvalidInput(f"answer must be a string, got {answer!r:.200}. Pass its text.")
     model = load_language_model(model)
-    encoder = as_encoder(embed)
     reader = None if isinstance(model, UnigramModel) else model
-    evidence = SupportEvidence(as_passages(passages), model.language, reader, encoder)
+    evidence = SupportEvidence(as_passages(passages), model.language, reader)
     judgments = []
     for claim in split_claims(answer):
-        features = evidence.compute_features(claim.text_with_header if evidence.has_words(claim.header) else claim.text)
+        features = evidence.compute_claim_features(claim)
         support = combine_features(features)
         supporting = tuple(evidence.passages[index] for index in features.passage_indices)
         judgments.append(SentenceSupport(claim.sentence, support, support >= SUPPORTED, supporting, features.doubts))
@@ -152,9 +138,9 @@ def combine_features(features: SupportFeatures) -> float:
     """Return the estimated probability of support."""
     intercept, explained, order = WEIGHTS
     log_odds = intercept + explained * features.explained + order * features.order
-    for value, (added, weight) in ((features.similarity, ENCODER_WEIGHTS), (features.likelihood, MODEL_WEIGHTS)):
-        if value is not None:
-            log_odds += added + weight * value
+    if features.likelihood is not None:
+        added, weight = MODEL_WEIGHTS
+        log_odds += added + weight * features.likelihood
     probability = 1 / (1 + math.exp(-log_odds))
     return probability / 2 if features.doubts else probability
 
@@ -176,7 +162,6 @@ class SupportEvidence:
         passages: The passages.
         language: Language of the stemmer.
         model: Neural model, or None.
-        encoder: Function from texts to vectors, or None.
     """
 
     def __init__(
@@ -184,30 +169,26 @@ class SupportEvidence:
         passages: Sequence[Passage],
         language: str = "english",
         model: LanguageModel | None = None,
-        encoder: Embed | None = None,
     ) -> None:
         self.passages = passages
-        self._language, self._model, self._encoder = language, model, encoder
+        self._language, self._model = language, model
         self._windows: list[_Window] = []
         self._names: set[str] = set()
         self._lower_case: set[str] = set()
         self._word_pairs: set[tuple[str, str]] = set()
-        texts = [text for index, passage in enumerate(passages) for text in self._add_windows(index, passage)]
+        for index, passage in enumerate(passages):
+            self._add_windows(index, passage)
         self._windows_by_term: dict[str, list[int]] = defaultdict(list)
         for index, window in enumerate(self._windows):
             for term in window.vocabulary:
                 self._windows_by_term[term].append(index)
-        self._vectors: Floats | None = None
-        if encoder is not None and texts:
-            self._vectors = of_unit_length(embedded(encoder, texts))
 
-    def _add_windows(self, passage_index: int, passage: Passage) -> Iterator[str]:
-        """Add the windows of a passage, and yield its sentences."""
+    def _add_windows(self, passage_index: int, passage: Passage) -> None:
+        """Add the windows of a passage."""
         title_terms = [token.term for token in read_tokens(passage.title, self._language)]
         previous_terms: tuple[str, ...] = ()
         for sentence, row in split_sentences_and_rows(passage.text):
-            text = describe_row(row) if row else sentence
-            tokens = read_tokens(text, self._language)
+            tokens = read_tokens(describe_row(row) if row else sentence, self._language)
             self._names.update(token.term for token in tokens if token.is_name)
             self._lower_case.update(token.term for token in tokens if token.form[:1].islower())
             sentence_terms = tuple(token.term for token in tokens)
@@ -216,11 +197,11 @@ class SupportEvidence:
                 vocabulary = frozenset((*title_terms, *window_terms))
                 self._windows.append(_Window(passage_index, window_terms, vocabulary, window_terms is sentence_terms))
             previous_terms = sentence_terms
-            yield text
 
-    def has_words(self, text: str) -> bool:
-        """Return True if the passages contain all words of a text."""
-        return all(token.term in self._windows_by_term for token in read_tokens(text, self._language))
+    def compute_claim_features(self, claim: Claim) -> SupportFeatures:
+        """Compute the features of a claim. Column names count if the passages contain all of them."""
+        has_header = all(token.term in self._windows_by_term for token in read_tokens(claim.header, self._language))
+        return self.compute_features(claim.text_with_header if has_header else claim.text)
 
     def compute_features(self, sentence: str) -> SupportFeatures:
         """Compute the features of a sentence."""
@@ -240,9 +221,8 @@ class SupportEvidence:
         if windows and _differ_in_negations(tokens, windows[0], information_by_term, share, self._language):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
-        similarity = None if self._encoder is None else self._similarity(sentence)
         likelihood = None if self._model is None else self._share_of_likelihood(sentence, passage_indices)
-        return SupportFeatures(share, order, similarity, likelihood, passage_indices, doubts)
+        return SupportFeatures(share, order, likelihood, passage_indices, doubts)
 
     def _information(self, term: str) -> float:
         """Return the information of a term, 0 for a stop word."""
@@ -322,20 +302,6 @@ class SupportEvidence:
         best_with_fact = max((explained.get(index, 0.0) for index in indices), default=0.0)
         return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
-    def _similarity(self, sentence: str) -> float:
-        """Return the best cosine on the encoder's scale, from 0 to 2."""
-        assert self._encoder is not None
-        if self._vectors is None:
-            return 0.0
-        vector = of_unit_length(embedded(self._encoder, [sentence]))[0]
-        try:
-            scale = _measure_encoder(self._encoder)
-        except TypeError:  # a function that has no hash
-            scale = measure_encoder(self._encoder)
-        cosine = float(np.max(self._vectors @ vector))
-        width = scale.related - scale.unrelated
-        return min(max((cosine - scale.unrelated) / width, 0.0), 2.0) if width > 0 else 0.0
-
     def _share_of_likelihood(self, sentence: str, passage_indices: Sequence[int]) -> float:
         """Return m, from 0 to 1."""
         assert self._model is not None
@@ -345,11 +311,6 @@ class SupportEvidence:
             return 0.0
         [share] = share_of_likelihood(self._model, "{question}", _QUERY, [Passage(text)], [target])
         return max(share, 0.0)
-
-
-@lru_cache(maxsize=8)
-def _measure_encoder(encoder: Embed) -> EncoderScale:
-    return measure_encoder(encoder)
 
 
 def _differ_in_negations(
