@@ -11,16 +11,17 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import Field
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.components import ModelFields
+from drillrank.frameworks.components import ComponentFields
 from drillrank.generation.support import SentenceSupport, check_support
 from drillrank.passages import Passage
+from drillrank.text import check_language
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable
 
 Output = dict[str, Any]
 
 
-class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any], Output]):
+class SupportEvaluator(ComponentFields, Loadable, RunnableSerializable[dict[str, Any], Output]):
     """Checks without an LLM if documents support every sentence of an answer.
 
     The input has `answer`, a string, and `documents`: documents, or strings. The output has `supported` (True if each
@@ -29,7 +30,7 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
     the input that explain most of it.
 
     Args:
-        model: A language model, or its specification, as for `drillrank.check_support`.
+        language: Language of the documents, as for `drillrank.check_support`.
         title_key: Metadata key of the title.
 
     Raises:
@@ -41,23 +42,17 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
     (False, ('1,320',))
     """
 
-    model_config = ModelFields.model_config  # otherwise that of the last base class would apply
+    model_config = ComponentFields.model_config  # otherwise that of the last base class would apply
 
+    language: str = Field(default="english", description="Language of the documents.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
 
     def _build_core(self) -> Callable[[str, list[Passage]], list[SentenceSupport]]:
-        return partial(check_support, model=self.language_model)
+        return partial(check_support, language=check_language(self.language))
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Check the sentences of an answer."""
         return self._call_with_config(self._check, input, config, run_type="chain", **kwargs)
-
-    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Output:
-        """Run `invoke` without blocking the event loop."""
-        return await self._acall_with_config(self._acheck, input, config, run_type="chain", **kwargs)
-
-    async def _acheck(self, inputs: dict[str, Any]) -> Output:
-        return await self.language_model.run_in_worker(self._check, inputs)
 
     def _check(self, inputs: dict[str, Any]) -> Output:
         if not isinstance(inputs, dict) or not {"answer", "documents"} <= inputs.keys():

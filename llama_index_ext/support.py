@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 
 from drillrank.errors import InvalidInput
 from drillrank.generation.support import check_support
-from drillrank.likelihood import LanguageModel, load_language_model
+from drillrank.text import check_language
 
 
 class SupportEvaluator(BaseEvaluator):
@@ -21,8 +20,7 @@ class SupportEvaluator(BaseEvaluator):
     `feedback` lists the sentences that they do not support, with the numbers and names that do not fit.
 
     Args:
-        model: A language model, or its specification, as for `drillrank.check_support`.
-        model_options: Options of the specification, such as the language.
+        language: Language of the contexts, as for `drillrank.check_support`.
 
     Raises:
         InvalidInput: An argument cannot be used, or the response or the contexts are missing.
@@ -33,12 +31,8 @@ class SupportEvaluator(BaseEvaluator):
     (False, 'Not supported: The Rhine is 1,320 km long. (1,320)')
     """
 
-    def __init__(
-        self,
-        model: LanguageModel | str = "unigram",
-        model_options: dict[str, Any] | None = None,
-    ) -> None:
-        self._model = load_language_model(model, **(model_options or {}))
+    def __init__(self, language: str = "english") -> None:
+        self._language = check_language(language)
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}
@@ -57,7 +51,7 @@ class SupportEvaluator(BaseEvaluator):
         if response is None or contexts is None:
             missing = "response" if response is None else "contexts"
             raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
-        judgments = check_support(response, list(contexts), self._model)
+        judgments = check_support(response, list(contexts), language=self._language)
         failed = [item for item in judgments if not item.supported]
         texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
         return EvaluationResult(
@@ -79,4 +73,4 @@ class SupportEvaluator(BaseEvaluator):
     ) -> EvaluationResult:
         """Run `evaluate` without blocking the event loop."""
         await asyncio.sleep(sleep_time_in_seconds)
-        return await self._model.run_in_worker(partial(self.evaluate, query, response, contexts, **kwargs))
+        return await asyncio.to_thread(self.evaluate, query, response, contexts, **kwargs)

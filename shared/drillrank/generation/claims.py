@@ -15,12 +15,13 @@ _MAX_CACHED_LENGTH = 50  # characters of a word
 _WITHOUT_NAMES = {"german"}  # every noun has a capital
 _PUNCTUATION = "\"'([{“”‘.,;:!?)]}*_`"
 _NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_MAY = "mai"  # the month, because "may" is a stop word
 _MONTHS = (
     "januari",
     "februari",
     "march",
     "april",
-    "may",
+    _MAY,
     "june",
     "juli",
     "august",
@@ -50,7 +51,13 @@ _CONTRACTIONS = {"can't": "can not", "won't": "will not", "shan't": "shall not",
 _CITATION = re.compile(r"\s?\[\^?\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
 _LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\([^()\s]{1,1000}\)")
 _LIST_MARK = re.compile(r"(?:[-*+•–]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
-_LABEL = re.compile(r"#{1,6}\s\D*|\*\*[^*\d]+\*\*|\D*:\**|\(?\d{1,2}[.)]")
+_BEGINNING = re.compile(  # of a sentence, and no part of the claim
+    rf"^(?:{_LIST_MARK.pattern})?(?:(?:Yes|No)[,:;]\s+)?"
+    r"(?:(?:According to|Based on) (?:the|this|these) (?:provided |given )?"
+    r"(?:text|context|document|passage|file|source|evidence)s?,\s+)?",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"#{1,6}\s\D*|\*\*[^*\d]+\*\*|\D*:\**|\(?\d{1,2}[.)]|(?:[Yy]es|[Nn]o)[.!]?")
 _ABBREVIATION = re.compile(r"\b(?:Ms|approx)\.$")  # after which the library ends a sentence
 _SEPARATOR_ROW = re.compile(r"\|[ \t:|-]*-[ \t:|-]*\|?")
 
@@ -95,8 +102,7 @@ def split_claims(answer: str) -> list[Claim]:
     """
     claims = []
     for sentence, row in split_sentences_and_rows(answer):
-        mark = _LIST_MARK.match(sentence)
-        text = _clean(", ".join(cell for _, cell in row) if row else sentence[mark.end() :] if mark else sentence)
+        text = _clean(", ".join(cell for _, cell in row) if row else _BEGINNING.sub("", sentence))
         if any(map(str.isalnum, text)) and (row or not _LABEL.fullmatch(sentence)):
             header = ", ".join(name for name, _ in row)
             claims.append(Claim(sentence, text, header, _clean(describe_row(row)) if row else text))
@@ -171,7 +177,12 @@ def read_tokens(text: str, language: str) -> list[Token]:
             if term == "cent" and tokens and tokens[-1].term == "per":
                 tokens[-1] = replace(tokens[-1], term="percent", form=form)
                 continue
-            tokens.append(Token(term, form, is_name, any(map(str.isdigit, term))))
+            token = Token(term, form, is_name, any(map(str.isdigit, term)))
+            if term == "may" and (is_name or (tokens and tokens[-1].is_number)):
+                token = replace(token, term=_MAY)
+            if token.is_number and tokens and tokens[-1].term == "may":
+                tokens[-1] = replace(tokens[-1], term=_MAY)
+            tokens.append(token)
     return tokens
 
 

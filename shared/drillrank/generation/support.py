@@ -1,11 +1,9 @@
 """Check if passages support the sentences of an answer.
 
-    support = σ(b · (1, e, o [, m])), halved if a number, a name or a negation does not fit
+    support = σ(b · (1, e, o)), halved if a number, a name or a negation does not fit
 
     e   explained: share of the sentence's information that at most two windows of the passages explain together
     o   order: share of the pairs of adjacent words that a passage has in the same order
-    m   (log p(sentence | passages) - log p(sentence)) / (log p(sentence | sentence) - log p(sentence)), per token, as
-        in `drillrank.rerank.brmgr.support`, but with both passages in one prompt; with a neural model
 
 A window is a sentence of a passage or two neighbors, with the passage's title. The information of a word, log p(w |
 window) - log p(w), is ln(1 + (n + 1) / (n_w + 1/2)) in a window that contains it, if n_w of n windows do, and 0 in
@@ -28,14 +26,11 @@ from itertools import pairwise
 from drillrank.drilldown.confidence import read_stop_words
 from drillrank.errors import InvalidInput
 from drillrank.generation.claims import Claim, Token, describe_row, read_tokens, split_claims, split_sentences_and_rows
-from drillrank.likelihood import LanguageModel, UnigramModel, load_language_model
 from drillrank.passages import Passage, as_passages
-from drillrank.rerank.brmgr import support as share_of_likelihood
-from drillrank.text import without_surrogates
+from drillrank.text import check_language
 
 # Fitted on the tuning sets by `python -m benchmarks support --steps fit`: intercept, e, o.
 WEIGHTS = (-2.2, 3.9, 0.4)
-MODEL_WEIGHTS = (-1.5, 2.0)  # intercept to add, m
 SUPPORTED = 0.5
 
 MAX_TERMS = 400  # of a sentence
@@ -49,7 +44,6 @@ _NEGATION_REACH = 3  # words after a negation in a window, two before it, of whi
 _NEGATIONS = frozenset(
     ("not", "no", "never", "none", "nor", "neither", "without", "lack", "fail", "unabl", "nobodi", "noth", "nowher")
 )
-_QUERY = "What do the passages say?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +74,12 @@ class SupportFeatures:
     Attributes:
         explained: e.
         order: o.
-        likelihood: m; None without a neural model.
         passage_indices: Indices of the passages that explain the sentence, best first.
         doubts: Numbers, names and "negation" that do not fit.
     """
 
     explained: float
     order: float
-    likelihood: float | None
     passage_indices: tuple[int, ...]
     doubts: tuple[str, ...]
 
@@ -95,7 +87,8 @@ class SupportFeatures:
 def check_support(
     answer: str,
     passages: Iterable[Passage | str],
-    model: str | LanguageModel = "unigram",
+    *,
+    language: str = "english",
 ) -> list[SentenceSupport]:
     """Check for each sentence of an answer if passages support it, alone or two of them together.
 
@@ -105,14 +98,13 @@ def check_support(
     Args:
         answer: The answer; any text.
         passages: Passages, or strings.
-        model: A language model, or its specification. `"unigram"` reads words alone, in its language.
+        language: Language of the passages, for the stemmer and the stop words: one of `drillrank.text.LANGUAGES`.
 
     Returns:
         One judgment for each sentence, in order. Empty for a blank answer.
 
     Raises:
-        InvalidInput: The answer is not a string, or an item is not a passage.
-        LacksCapability: The model does not compute the likelihood of a text.
+        InvalidInput: The answer is not a string, an item is not a passage, or the language is unknown.
 
     >>> passages = ["The Rhine is 1,233 km long. It flows through Basel.", "Basel has two airports."]
     >>> for item in check_support("The Rhine flows through Basel. It is 1,320 km long.", passages):
@@ -122,9 +114,7 @@ def check_support(
     """
     if not isinstance(answer, str):
         raise InvalidInput(f"answer must be a string, got {answer!r:.200}. Pass its text.")
-    model = load_language_model(model)
-    reader = None if isinstance(model, UnigramModel) else model
-    evidence = SupportEvidence(as_passages(passages), model.language, reader)
+    evidence = SupportEvidence(as_passages(passages), check_language(language))
     judgments = []
     for claim in split_claims(answer):
         features = evidence.compute_claim_features(claim)
@@ -138,9 +128,6 @@ def combine_features(features: SupportFeatures) -> float:
     """Return the estimated probability of support."""
     intercept, explained, order = WEIGHTS
     log_odds = intercept + explained * features.explained + order * features.order
-    if features.likelihood is not None:
-        added, weight = MODEL_WEIGHTS
-        log_odds += added + weight * features.likelihood
     probability = 1 / (1 + math.exp(-log_odds))
     return probability / 2 if features.doubts else probability
 
@@ -161,17 +148,10 @@ class SupportEvidence:
     Args:
         passages: The passages.
         language: Language of the stemmer.
-        model: Neural model, or None.
     """
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        language: str = "english",
-        model: LanguageModel | None = None,
-    ) -> None:
-        self.passages = passages
-        self._language, self._model = language, model
+    def __init__(self, passages: Sequence[Passage], language: str = "english") -> None:
+        self.passages, self._language = passages, language
         self._windows: list[_Window] = []
         self._names: set[str] = set()
         self._lower_case: set[str] = set()
@@ -221,8 +201,7 @@ class SupportEvidence:
         if windows and _differ_in_negations(tokens, windows[0], information_by_term, share, self._language):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
-        likelihood = None if self._model is None else self._share_of_likelihood(sentence, passage_indices)
-        return SupportFeatures(share, order, likelihood, passage_indices, doubts)
+        return SupportFeatures(share, order, passage_indices, doubts)
 
     def _information(self, term: str) -> float:
         """Return the information of a term, 0 for a stop word."""
@@ -301,16 +280,6 @@ class SupportEvidence:
                 return False
         best_with_fact = max((explained.get(index, 0.0) for index in indices), default=0.0)
         return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
-
-    def _share_of_likelihood(self, sentence: str, passage_indices: Sequence[int]) -> float:
-        """Return m, from 0 to 1."""
-        assert self._model is not None
-        text = "\n".join(self.passages[index].titled_text for index in sorted(passage_indices))
-        target = without_surrogates(sentence)
-        if not text.strip():
-            return 0.0
-        [share] = share_of_likelihood(self._model, "{question}", _QUERY, [Passage(text)], [target])
-        return max(share, 0.0)
 
 
 def _differ_in_negations(
