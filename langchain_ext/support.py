@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ class SupportEvaluator(ComponentFields, Loadable, RunnableSerializable[dict[str,
     The input has `answer`, a string, and `documents`: documents, or strings. The output has `supported` (True if each
     sentence is), `score` (the lowest support of a sentence, from 0 to 1) and `sentences`: for each sentence its
     `sentence`, `support`, `supported`, `doubts` (numbers and names that do not fit) and `documents`, the one or two of
-    the input that explain most of it.
+    the input that explain most of it. An answer without a sentence has an empty list, and is supported.
 
     Args:
         language: Language of the documents, as for `drillrank.check_support`.
@@ -60,6 +60,8 @@ class SupportEvaluator(ComponentFields, Loadable, RunnableSerializable[dict[str,
                 'The input must be {"answer": ..., "documents": [...]}, '
                 f"got {sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__!r:.200}."
             )
+        if isinstance(inputs["documents"], str) or not isinstance(inputs["documents"], Iterable):
+            raise InvalidInput(f"documents must be a list, got {inputs['documents']!r:.200}. Pass [documents].")
         documents = list(inputs["documents"])
         passages = [self._passage(document, index) for index, document in enumerate(documents)]
         judgments = self.core(inputs["answer"], passages)

@@ -17,7 +17,8 @@ class SupportEvaluator(BaseEvaluator):
     """Evaluates without an LLM if the contexts support every sentence of a response.
 
     `passing` is True if they support each sentence, `score` the lowest support of a sentence, from 0 to 1, and
-    `feedback` lists the sentences that they do not support, with the numbers and names that do not fit.
+    `feedback` lists the sentences that they do not support, with the numbers and names that do not fit. The result of a
+    response without a sentence is invalid.
 
     Args:
         language: Language of the contexts, as for `drillrank.check_support`.
@@ -51,7 +52,14 @@ class SupportEvaluator(BaseEvaluator):
         if response is None or contexts is None:
             missing = "response" if response is None else "contexts"
             raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
+        if isinstance(contexts, str):
+            raise InvalidInput(f"contexts must be a list of strings, got {contexts!r:.200}. Pass [contexts].")
         judgments = check_support(response, list(contexts), language=self._language)
+        if not judgments:
+            reason = "The response has no sentence to check."
+            return EvaluationResult(
+                query=query, contexts=contexts, response=response, invalid_result=True, invalid_reason=reason
+            )
         failed = [item for item in judgments if not item.supported]
         texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
         return EvaluationResult(
@@ -59,7 +67,7 @@ class SupportEvaluator(BaseEvaluator):
             contexts=contexts,
             response=response,
             passing=not failed,
-            score=min((item.support for item in judgments), default=1.0),
+            score=min(item.support for item in judgments),
             feedback=f"Not supported: {' / '.join(texts)}" if texts else "Every sentence is supported.",
         )
 
