@@ -30,7 +30,8 @@ def print_evidence(result: QuestionEvidence) -> None:
     out = terminal.console
     out.rule(f"Question: {one_line(result.question)}")
     if result.answer is not None:
-        out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
+        for line in (result.answer.text or "The evidence contains no answer.").split("\n"):
+            out.print(f"[bold]{one_line(line)}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
         for sentence in result.checked:
