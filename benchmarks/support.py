@@ -280,6 +280,10 @@ def _print_variant(console: Console, kind: str, sets: Mapping[str, Sequence[Case
         cells.append(_describe(alone[name], features.truth, threshold))
         table.add_row(_mark(name), str(len(features.truth)), *cells)
     console.print(table)
+    unseen_tables = {name: features for name, features in tables.items() if name not in _TUNING}
+    by_words = [auc(one.rate([*WEIGHTS, 0.0]), one.truth) for one in unseen_tables.values()]
+    by_value = [auc(alone[name], one.truth) for name, one in unseen_tables.items()]
+    console.print(f"mean AUC of the unseen sets: words {np.mean(by_words):.3f}, {kind} alone {np.mean(by_value):.3f}")
     unseen = [one for name, one in differences.items() if name not in _TUNING]
     if unseen:
         console.print(f"AUC of words and {kind} minus AUC of words, mean of the unseen sets: {_compare(unseen)}")
