@@ -291,11 +291,11 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence, prompt: str) -> Cite
 
 
 def match_evidence(d3: D3, answer: str, evidence: Sequence[FileEvidence]) -> list[CheckedSentence]:
-    """Check which sentences of an answer some evidence supports, with the language model and the encoder of D3."""
+    """Check which sentences of an answer some evidence supports, in the language of D3."""
     passages = [Passage(item.text, id=str(index), title=_title(item)) for index, item in enumerate(evidence)]
     return [
         CheckedSentence(judgment, tuple(evidence[int(passage.id)] for passage in judgment.passages))
-        for judgment in check_support(answer, passages, d3.language_model, embed=d3.embed)
+        for judgment in check_support(answer, passages, language=d3.language_model.language)
     ]
 
 
