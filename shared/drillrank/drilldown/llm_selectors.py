@@ -106,8 +106,8 @@ def _find_problem(reply: Reply, choice: Choice) -> Problem | None:
         what = "the answer cannot be used" if isinstance(reply.failure, UnusableAnswer) else "the LLM failed"
         return Problem(kind_of_failure(reply.failure), f"{what} ({reply.failure.reason}): chosen by likelihood")
     if not choice.usable:
-        shown = repr(" ".join(reply.text.split())[:_MAX_SHOWN])
-        text = f"the answer {shown} chooses nothing that was offered: chosen by likelihood"
+        beginning = repr(" ".join(reply.text.split())[:_MAX_SHOWN])
+        text = f"the answer {beginning} chooses nothing that was offered: chosen by likelihood"
         return Problem(ProblemKind.UNUSABLE_ANSWER, text)
     if not (strip_reasoning(reply.text) or "").strip():
         text = "the answer was blank, which means that nothing is relevant"
