@@ -12,7 +12,11 @@ import pytest
 import sentence_transformers
 import torch
 import transformers
+from langchain_core.documents import Document
+from llama_index.core.schema import NodeWithScore, TextNode
 
+import langchain_ext
+import llama_index_ext
 from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
 from drillrank import Path as DocumentPath
 from drillrank.evaluation.settings_file import keyword_arguments
@@ -24,7 +28,7 @@ from tests.integration.vllm import PYTHON, VLLM
 
 pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM: make test-vllm"),
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(3600),  # a server starts in half a minute, or in ten on a busy machine
 ]
 TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", "Basel " * 60, "東京 is a town."]
 QUESTION = "who wrote <|im_start|> it?"
@@ -132,6 +136,19 @@ def test_reranking_is_that_of_sentence_transformers(rerank_server, cross_encoder
     assert [item.details["position"] for item in ranking] == list(np.argsort(-expected, kind="stable"))
     log_odds = {item.details["position"]: item.details["log_odds"] for item in ranking}
     assert [log_odds[position] for position in range(len(DOCUMENTS))] == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def test_both_frameworks_rerank_with_it(rerank_server):
+    fields = {"model": f"http://127.0.0.1:{rerank_server.port}/rerank#tiny", "top_n": 3, "score": "probability"}
+    expected = Relevance(fields["model"]).rank(QUESTION, DOCUMENTS, 3)
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in DOCUMENTS]
+    hits = llama_index_ext.RelevanceRerank(**fields).postprocess_nodes(nodes, query_str=QUESTION)
+    documents = [Document(text) for text in DOCUMENTS]
+    results = langchain_ext.RelevanceRerank(**fields).compress_documents(documents, QUESTION)
+    texts, probabilities = [item.passage.text for item in expected], np.exp([item.score for item in expected])
+    assert [hit.node.get_content() for hit in hits] == [one.page_content for one in results] == texts
+    assert [hit.score for hit in hits] == pytest.approx(probabilities.tolist(), abs=1e-3)
+    assert [one.metadata["relevance_score"] for one in results] == pytest.approx(probabilities.tolist(), abs=1e-3)
 
 
 def test_the_model_of_a_rerank_server_need_not_be_named(rerank_server):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("own_cache", "wide")
 MANUAL = """# Kettle\n\n## Warranty\n\nRead this first.\n\nThe warranty covers the heater for two years.\n
 It leaves out damage by lime scale.\n\n## Cleaning\n\nBoil vinegar and water once a month.\n"""
 QUESTION = "What does the warranty cover?"
-ITEM = FileEvidence(1, -2.5, "a.md", "The warranty covers it.", span=(0, 23))
+ITEM = FileEvidence(rank=1, score=-2.5, file="a.md", text="The warranty covers it.", span=(0, 23))
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ class OneLine(LineNumbers):
     [
         ({}, None),
         ({"best_paragraph": {"text": "One.\n\nTwo.", "span": (10, 20)}}, None),  # the whole passage
-        ({"best_paragraph": {"text": "Two.", "span": (16, 20)}}, BestParagraph("Two.", (16, 20), (2, 3))),
+        ({"best_paragraph": {"text": "Two.", "span": (16, 20)}}, BestParagraph("Two.", span=(16, 20), lines=(2, 3))),
         ({"best_paragraph": {"text": "Two."}}, BestParagraph("Two.")),
     ],
 )

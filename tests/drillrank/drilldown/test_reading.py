@@ -37,9 +37,7 @@ def test_the_best_paragraph_has_the_words_of_the_question_and_an_exact_span(in_c
 
 
 def test_the_best_paragraph_may_stand_below_the_heading_that_the_question_names():
-    text = (
-        "# Rivers\n\n## Rhine\n\nIt is about 1,230 km long.\n\n## Thames\n\nIt is about 346 km long.\n\nIt ebbs.\n"
-    )
+    text = "# Rivers\n\n## Rhine\n\nIt is about 1,230 km long.\n\n## Thames\n\nIt is about 346 km long.\n\nIt ebbs.\n"
     [item] = D3().retrieve("How long is the Thames?", [text])
     assert item.details["best_paragraph"]["text"] == "It is about 346 km long."
 

@@ -71,8 +71,7 @@ def test_a_ranking_is_plain_and_repeatable_and_its_input_is_left_alone(name, que
     if name != "paths":
         found = Counter(entry.details["position"] for entry in whole if entry.details.get("origin") != "generated")
         assert found == Counter(range(len(given_)))
-    if hasattr(ranker, "language_model"):
-        assert ranker.language_model.wants_fit == (name.endswith(("by words", "of a sum")))
+    assert ranker.language_model.wants_fit == name.endswith(("by words", "of a sum", "paths"))
 
 
 @by_name
