@@ -24,7 +24,7 @@ from rich.table import Table
 from drillrank import UPR, Passage
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.likelihood.local import make_sequences
-from tests.integration.test_vllm import PYTHON, VLLM
+from tests.integration.vllm import PYTHON, VLLM
 
 from .data import read
 from .kept import folder_of

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 import sentence_transformers
@@ -27,11 +22,10 @@ from drillrank import Path as DocumentPath
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel
 from tests.drillrank.neural.conftest import wrapped
-from tests.drillrank.neural.test_trusted_wording import CHAT
 from tests.drillrank.neural.tiny_cross_encoder import LONGEST, save_cross_encoder
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.tokenizers_of_all_kinds import CHAT, byte_level
+from tests.integration.vllm import PYTHON, VLLM
 
-PYTHON = os.environ.get("DRILLRANK_VLLM_PYTHON")
 pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM: make test-vllm"),
     pytest.mark.timeout(3600),  # a server starts in half a minute, or in ten on a busy machine
@@ -58,47 +52,6 @@ def folder(tmp_path_factory) -> Path:
     tokenizer.chat_template = CHAT
     tokenizer.save_pretrained(place)
     return place
-
-
-class VLLM:
-    """The server, started and ended as often as need be."""
-
-    def __init__(self, folder: Path, *arguments: str, max_length: int = 1024) -> None:
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            self.port = unused.getsockname()[1]
-        self.folder = folder
-        self.arguments = [*arguments, "--max-model-len", str(max_length)]
-        self.start()
-
-    def start(self) -> None:
-        settings = ["--model", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
-        settings += ["--enforce-eager", "--served-model-name", "tiny", *self.arguments]
-        self.process = subprocess.Popen(
-            [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", *settings],
-            env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "PYTHONPATH": ""},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            start_new_session=True,
-        )
-
-    def wait(self) -> None:
-        for _ in range(300):
-            assert self.process.poll() is None, "vLLM ended"
-            with suppress(httpx.HTTPError):
-                if httpx.get(f"http://127.0.0.1:{self.port}/health").is_success:
-                    return
-            time.sleep(3)
-        raise AssertionError("vLLM did not start")
-
-    def close(self) -> None:
-        os.killpg(self.process.pid, 9)
-        self.process.wait()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1#tiny"
 
 
 @pytest.fixture(scope="module")

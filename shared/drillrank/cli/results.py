@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,8 @@ JsonRecord = dict[str, Any]
 
 Range = tuple[int, int]
 """First and last number of pages or lines; start and end offset of a span."""
+
+_JSON_NAMES = {"reached": "from", "same_text": "also"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +42,16 @@ class BestParagraph:
 
     Attributes:
         text: Text as a reader sees it.
-        span: Start and end in characters of the document's text; None if they are unknown.
-        lines: Numbers of the first and the last line; None if the file is not text.
         pages: Numbers of its first and last page, if the passage has several pages; else None.
+        lines: Numbers of the first and the last line; None if the file is not text.
+        span: Start and end in characters of the document's text; None if they are unknown.
         section: Headings from the root to its section, if the passage has several sections.
     """
 
     text: str
-    span: Range | None = None
-    lines: Range | None = None
     pages: Range | None = None
+    lines: Range | None = None
+    span: Range | None = None
     section: tuple[str, ...] = ()
 
 
@@ -87,39 +89,39 @@ class LeadingPassage:
         return cls(names[link["document"]], link["kind"], link["text"], rank)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileEvidence:
-    """Evidence for a question in a file.
+    """Evidence for a question in a file. Its JSON has the fields in this order.
 
     Attributes:
         rank: 1 for the best evidence.
         score: Score, comparable within one question.
         file: Name of the file as the user knows it.
-        text: Text as a reader sees it.
-        section: Headings from the root to the section.
         pages: Numbers of the first and the last page; None if the file has no pages.
         lines: Numbers of the first and the last line; None if the file is not text.
         span: Start and end in characters of the document's text; None if they are unknown.
+        section: Headings from the root to the section.
+        reached: What leads here from a passage of another file; None if nothing does.
         best: Best paragraph; None if the evidence is a single paragraph.
+        text: Text as a reader sees it.
         version: Date or number of this version of the file; None if it has no versions.
         other_versions: Names of the other versions.
         same_text: Places with the same text.
-        reached: What leads here from a passage of another file; None if nothing does.
     """
 
     rank: int
     score: float
     file: str
-    text: str
-    section: tuple[str, ...] = ()
     pages: Range | None = None
     lines: Range | None = None
     span: Range | None = None
+    section: tuple[str, ...] = ()
+    reached: LeadingPassage | None = None
     best: BestParagraph | None = None
+    text: str
     version: str | None = None
     other_versions: tuple[str, ...] = ()
     same_text: tuple[FileLocation, ...] = ()
-    reached: LeadingPassage | None = None
 
     @classmethod
     def from_ranked(
@@ -142,47 +144,25 @@ class FileEvidence:
         span = (metadata["start"], metadata["end"]) if "start" in metadata else None
         others = details.get("also_at", ())
         return cls(
-            item.rank,
-            item.score,
-            names[document_id],
-            item.passage.text,
-            tuple(metadata["section_path"]),
+            rank=item.rank,
+            score=item.score,
+            file=names[document_id],
             pages=_as_range(metadata.get("pages")),
             lines=line_numbers.find(document_id, span),
             span=span,
+            section=tuple(metadata["section_path"]),
+            reached=LeadingPassage.from_ranked(item, names, rank_by_id),
+            text=item.passage.text,
             best=_find_best_paragraph(item, line_numbers),
             version=details.get("version"),
             other_versions=tuple(details.get("other_versions", ())),
             same_text=tuple(FileLocation(names[other["document"]], _as_range(other.get("pages"))) for other in others),
-            reached=LeadingPassage.from_ranked(item, names, rank_by_id),
         )
 
     def to_json(self) -> JsonRecord:
         """Return the evidence as JSON, without what is unknown or empty."""
-        best = self.best and {
-            "text": self.best.text,
-            "pages": self.best.pages,
-            "lines": self.best.lines,
-            "span": self.best.span,
-            "section": self.best.section,
-        }
-        return _compact(
-            {
-                "rank": self.rank,
-                "score": self.score,
-                "file": self.file,
-                "pages": self.pages,
-                "lines": self.lines,
-                "span": self.span,
-                "section": self.section,
-                "from": self.reached and _compact(asdict(self.reached)),
-                "best": best and _compact(best),
-                "text": self.text,
-                "version": self.version,
-                "other_versions": self.other_versions,
-                "also": [_compact({"file": other.file, "pages": other.pages}) for other in self.same_text],
-            }
-        )
+        record = asdict(self, dict_factory=_compact)
+        return {_JSON_NAMES.get(name, name): value for name, value in record.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +272,14 @@ def _find_best_paragraph(item: Ranked[Passage], line_numbers: LineNumbers) -> Be
         pages = line_numbers.find_pages(document_id, span)
     if span is not None and len(metadata.get("section_paths", ())) > 1:
         section = line_numbers.find_section(document_id, span)
-    return BestParagraph(best["text"], span, line_numbers.find(document_id, span), pages, section)
+    return BestParagraph(best["text"], pages, line_numbers.find(document_id, span), span, section)
 
 
 def _as_range(numbers: Any) -> Range | None:
     return None if numbers is None else (numbers[0], numbers[1])
 
 
-def _compact(record: JsonRecord) -> JsonRecord:
+def _compact(fields: JsonRecord | Iterable[tuple[str, Any]]) -> JsonRecord:
     """Return a record without the fields that are None or empty."""
-    return {
-        name: value for name, value in record.items() if value is not None and value != "" and value not in ([], ())
-    }
+    record = dict(fields)
+    return {name: value for name, value in record.items() if value is not None and value not in ("", [], ())}

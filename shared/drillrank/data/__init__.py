@@ -1,4 +1,4 @@
-"""Data files of the package: tables of two columns, and lists of words."""
+"""Data files of the package: tables, and lists of words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ from importlib import resources
 
 
 def read_table(name: str) -> dict[str, str]:
-    """Return the rows of a file of this package, in the order of the file.
+    """Return the rows of a file of two columns, in the order of the file.
 
     >>> read_table("pinned_stems.tsv")["organization"]
     'organiz'
     """
-    rows = (line.split("\t") for line in _lines(name))
-    return {key: value for key, value in rows}  # noqa: C416  # a row of another length is an error
+    return {key: value for key, value in read_rows(name)}  # noqa: C416  # a row of another length is an error
+
+
+def read_rows(name: str) -> list[list[str]]:
+    """Return the cells of each row of a file of this package, in the order of the file.
+
+    >>> read_rows("unread_kinds.tsv")[1][:2]
+    ['an image (JPEG)', 'use text recognition (OCR) if it shows text']
+    """
+    return [line.split("\t") for line in _lines(name)]
 
 
 def read_words(name: str) -> list[str]:

@@ -12,32 +12,6 @@ from drillrank.structure.cutting import line_starts, trimmed_end
 from drillrank.structure.document import Block
 from drillrank.structure.scan import Scan
 
-CODE_SUFFIXES = (
-    *(".py", ".pyi", ".pyx", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".svelte", ".java", ".kt", ".kts"),
-    *(".scala", ".groovy", ".gradle", ".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cs", ".fs", ".vb", ".go"),
-    *(".rs", ".swift", ".m", ".mm", ".rb", ".php", ".pl", ".pm", ".lua", ".r", ".jl", ".dart", ".ex", ".exs", ".erl"),
-    *(".hs", ".ml", ".clj", ".lisp", ".el", ".zig", ".nim", ".f90", ".pas", ".asm", ".sh", ".bash", ".zsh", ".fish"),
-    *(".ps1", ".bat", ".cmd", ".sql", ".css", ".scss", ".sass", ".less", ".toml", ".ini", ".cfg", ".conf"),
-    *(".properties", ".xml", ".xsd", ".xsl", ".proto", ".graphql", ".tf", ".hcl", ".cmake", ".mk", ".diff"),
-    *(
-        ".patch",
-        ".dockerfile",
-        ".bib",
-        "makefile",
-        "dockerfile",
-        "gemfile",
-        "rakefile",
-        "jenkinsfile",
-        "cmakelists.txt",
-    ),
-)
-CODE_MEDIA_TYPES = (
-    *("text/x-python", "application/x-python-code", "text/javascript", "application/javascript", "text/x-java-source"),
-    *("application/x-javascript", "text/x-java", "application/typescript", "text/x-c", "text/x-csrc", "text/x-c++src"),
-    *("text/x-csharp", "text/x-go", "text/x-rust", "text/x-rustsrc", "text/x-ruby", "application/x-httpd-php"),
-    *("text/x-php", "application/x-sh", "text/x-sh", "text/x-shellscript", "application/sql", "text/x-sql", "text/css"),
-    *("application/toml", "text/xml", "application/xml", "text/x-script.python"),
-)
 _MIN_BLOCK = 200  # characters; shorter parts stay with the next one
 
 

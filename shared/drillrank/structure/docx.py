@@ -26,8 +26,7 @@ from drillrank.structure.docx_styles import WordStyle, WordStyles, read_outline_
 from drillrank.structure.docx_text import NoteMarks, ParagraphReader
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import ConvertedText
-from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import as_markdown, heading, prose
+from drillrank.structure.markdown import heading, html_as_markdown, prose
 from drillrank.structure.office_archive import (
     OfficeArchive,
     Relation,
@@ -40,7 +39,6 @@ from drillrank.structure.office_archive import (
     shown_children,
 )
 from drillrank.structure.office_text import formula_text, write_table
-from drillrank.structure.scan import assemble
 
 _MAIN_PART = re.compile(r"word/document\d*\.xml")
 _MAX_INITIALS = 10
@@ -288,10 +286,7 @@ class _BlockReader:
         except UnreadablePart:
             self._archive.problems["embedded documents"] += 1
             return []
-        return [
-            WordBlock("markdown", (self._archive.count_written(text),))
-            for text in as_markdown(assemble(page, scan_html(page), "html"))
-        ]
+        return [WordBlock("markdown", (self._archive.count_written(text),)) for text in html_as_markdown(page)]
 
 
 def _continues_cell(properties: Element | None) -> bool:

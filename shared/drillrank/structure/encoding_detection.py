@@ -12,49 +12,49 @@ import codecs
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from math import log
+from typing import NamedTuple
+
+from drillrank.data import read_rows, read_table, read_words
 
 _SAMPLE_BYTES = 4000
 _MIN_SCORE = -7.5  # for each byte that is not ASCII; texts below it are not plausible
 
-# Encodings in the order in which they win ties, with the logarithm of their prior probability.
-_PRIORS = {
-    "cp1252": 0.0, "cp1251": -1.0, "cp932": -1.0, "gbk": -1.0, "cp949": -1.0, "big5": -1.0, "cp1250": -1.0,
-    "koi8_r": -1.2, "euc_jp": -1.0, "iso8859_2": -1.5, "cp1253": -2.0, "cp1254": -2.0, "cp1257": -2.0, "cp1255": -1.4,
-    "cp1256": -2.0, "mac_roman": -2.0, "cp866": -2.0, "cp850": -1.9, "cp874": -2.0, "koi8_u": -2.0, "iso8859_15": -2.0,
-    "iso8859_5": -2.5, "iso8859_7": -2.5, "iso8859_9": -2.5, "mac_cyrillic": -2.5, "cp437": -3.0, "cp852": -3.0,
-    "iso8859_13": -3.0, "utf_16_le": -6.0, "utf_16_be": -6.0, "iso8859_8": -3.0, "iso8859_6": -3.0,
-}  # fmt: skip
-
-# Letters beyond ASCII of each language that is written in Latin letters, the most frequent first.
-_LATIN_LETTERS = (
-    "üäößÜÄÖé", "éèàêçùôîâûëïœÉÀÈÊÇ", "óíáéñúüÁÓÉÍÑÚ", "ãçáéíóêõâúàôÁÉÓÇ", "èàòùéìÈÀ", "ëéïöüè", "äöåÄÖÅé",
-    "øåæØÅÆé", "íáðéóúýþæöÞÁÍ", "łąężśćóńźŁŚŻÓĆ", "íáéěřýčšžůúťďňóČŠŽŘÚ", "áéíóýčšžľťúňďôäČŠŽĽ", "áéőöíóüúűÁÉÖŐÓÜ",
-    "ăîâșțşţŞÎȘȚÂ", "čćšžđČŠŽĆĐ", "ıüşçğöİŞÇÖÜĞâ", "ėąšįųūčęžŠŽČ", "āīēšūņķļģžčĀĪŠ", "äõüöÕÄÜÖ", "áíéúóÁÉÍÓÚ",
-)  # fmt: skip
-# Small letters of other alphabets, the most frequent first.
-_ALPHABETS = (
-    "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", "оаниіртвеслкдмупязьбгйчхцжшюїєщфґ", "аоиетнрвсдлпкмзубъчгщцжшяюхйьф",
-    "аоиенрјтсквдумлпбзгчжцшћђхљњџф", "ατοιεσνηυρπκμλςόίδγάέωήχθύώφβξζψϊϋ", "יוהלאמתרבשנדעחפקםכגסצטזןץךף",
-    "اليمنرتوبعدهسفكقحجشةأصطخضىذإزئغءثؤظآیپچگژ", "ารนอกเงมยลว่ดทส้ตะปบคหแจพชัีิ์็ไใึืุูโำขถผซธณศญฐภฎๆฯ",
-)  # fmt: skip
 _RARE_LETTER, _FOREIGN_LETTER = -9.0, -10.0
 _LATIN_PRIOR = -2.5  # most letters of such texts are ASCII
 
-# Frequent characters of Chinese in both forms, Japanese and Korean.
-_FREQUENT = frozenset(
-    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所"
-    "然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日月元期"
-    "這個們來為國說時會對過發後裡經麼學現當沒動還進樣開從實們與關於業務應該區間電話資訊臺灣"
-    "年月日円人大本中国会事的社者部生業分方上合地場立同出行政力学手自前目体定見言通物金動主明考高作性"
-    "이다는을의에가한고하지로도사은기서를자리시나어인아대해정그들일수부과스제보전원장구여있었했습니면라만용"
-    "世界約契書京東都市語文章題年期間社会株式東西南北租金房屋合同押"
-    "계약월금조상공내비문주성관위경신실무"
-)
 _KANA = ("\u3041", "\u30ff")
 _WIDE_SIGNS = frozenset("\u3000、。，．・：；？！「」『』（）【】《》〈〉％～〜ー々—－　０１２３４５６７８９")
 _SIGNS = frozenset("“”‘’„‚«»‹›–—…•·§°©®™€£¥¿¡№\u00a0²³½¼¾±×µ")
 _APOSTROPHES = frozenset("’\u00ad")
+
+
+class _Frequencies(NamedTuple):
+    """Frequencies of encodings, letters and characters.
+
+    Attributes:
+        priors: Encodings in the order in which they win ties, with the logarithm of their prior probability.
+        latin_letters: Letters beyond ASCII of each language that is written in Latin letters, most frequent first.
+        alphabets: Small letters of other alphabets, most frequent first.
+        characters: Frequent characters of Chinese, Japanese and Korean.
+    """
+
+    priors: dict[str, float]
+    latin_letters: list[str]
+    alphabets: list[str]
+    characters: frozenset[str]
+
+
+@cache
+def _frequencies() -> _Frequencies:
+    languages = read_rows("letters_by_language.tsv")
+    return _Frequencies(
+        {encoding: float(prior) for encoding, prior in read_table("encoding_priors.tsv").items()},
+        [letters for _, kind, letters in languages if kind == "latin"],
+        [letters for _, kind, letters in languages if kind == "other"],
+        frozenset("".join(read_words("frequent_characters.txt"))),
+    )
 
 
 def detect_encoding(content: bytes) -> str:
@@ -69,7 +69,7 @@ def detect_encoding(content: bytes) -> str:
     """
     sample = _take_sample(content)
     scores: dict[str, float] = {}
-    for encoding, prior in _PRIORS.items():
+    for encoding, prior in _frequencies().priors.items():
         text = _decode_sample(sample, content, encoding)
         if text is not None:
             scores[encoding] = prior + _score_text(text)
@@ -169,7 +169,7 @@ def _score_wide_letter(character: str, before: str, after: str) -> float:
         penalty -= 3.0  # Korean words have no Chinese characters today
     if _KANA[0] <= character <= _KANA[1]:
         return penalty - (3.5 if character < "\u30a0" else 4.5)
-    if character in _FREQUENT:
+    if character in _frequencies().characters:
         return penalty - 4.5
     if "\uff61" <= character <= "\uff9f":  # katakana of half width, which any high byte may be
         return penalty - 8
@@ -217,7 +217,7 @@ def _score_sign(character: str, before: str, after: str) -> float:
 def _score_letters(letters: Counter[str]) -> float:
     """Return the score of letters in the language that fits them best."""
     scores = [0.0] if not letters else []
-    for language in _LATIN_LETTERS if letters else ():
+    for language in _frequencies().latin_letters if letters else ():
         rank_by_letter = {letter: rank for rank, letter in enumerate(language)}
         scores.append(
             _sum_scores(
@@ -227,7 +227,7 @@ def _score_letters(letters: Counter[str]) -> float:
                 for letter, n in letters.items()
             )
         )
-    for language in _ALPHABETS if letters else ():
+    for language in _frequencies().alphabets if letters else ():
         rank_by_letter = {letter: rank for rank, letter in enumerate(language)}
         scale = len(language) / 3.6  # frequencies fall exponentially with the rank
         scores.append(

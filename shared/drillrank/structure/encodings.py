@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 
+from drillrank.data import read_table
 from drillrank.errors import InvalidInput
 from drillrank.structure.encoding_detection import detect_encoding
 
@@ -25,29 +26,6 @@ _MIN_UTF8_SHARE = 0.5  # of the characters beyond ASCII; a text with more of the
 _MIN_DECLARED_SHARE = 0.9  # of the characters beyond ASCII; a text with fewer of them has another encoding
 _MAX_UNPRINTABLE_SHARE = 0.02
 _MIN_WIDE_SHARE = 0.6  # of the characters; UTF-16 has characters of few scripts
-
-# Python decodes with other codecs, too, such as zlib, rot13, idna and unicode_escape: they are not encodings of files.
-_TEXT_ENCODINGS = frozenset(
-    {
-        "big5", "big5hkscs", "cp437", "cp737", "cp775", "cp850", "cp852", "cp855", "cp857", "cp858", "cp860", "cp861",
-        "cp862", "cp863", "cp864", "cp865", "cp866", "cp869", "cp874", "cp932", "cp949", "cp950", "cp1125", "cp1250",
-        "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "euc_jp", "euc_jis_2004",
-        "gb18030", "hz", "iso2022_jp", "iso2022_jp_1", "iso2022_jp_2", "iso2022_jp_2004", "iso2022_jp_3",
-        "iso2022_jp_ext", "iso2022_kr", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-5", "iso8859-6", "iso8859-7",
-        "iso8859-8", "iso8859-10", "iso8859-13", "iso8859-14", "iso8859-15", "iso8859-16", "johab", "koi8-r", "koi8-t",
-        "koi8-u", "kz1048", "mac-cyrillic", "mac-greek", "mac-iceland", "mac-latin2", "mac-roman", "mac-turkish",
-        "ptcp154", "shift_jis_2004",
-    }
-)  # fmt: skip
-# Names that files use and Python does not know, and those that mean a larger encoding in practice (WHATWG).
-_ALIASES = {
-    "iso8859-1": "cp1252", "ascii": "cp1252", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030",
-    "gbk": "gb18030", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874", "x-sjis": "cp932",
-    "windows-31j": "cp932", "x-gbk": "gb18030", "x-mac-cyrillic": "mac-cyrillic", "x-mac-roman": "mac-roman",
-    "x-euc-jp": "euc_jp", "x-x-big5": "big5", "iso-8859-8-i": "iso8859-8", "windows-949": "cp949",
-    "windows-874": "cp874", "dos-874": "cp874", "ansinew": "cp1252", "applemac": "mac-roman", "latin9": "iso8859-15",
-    "latin-9": "iso8859-15", "utf8x": "utf-8", "koi8-ru": "koi8-u", "x-windows-949": "cp949",
-}  # fmt: skip
 
 
 def decode_text(content: bytes, *, may_declare: bool) -> tuple[str, tuple[str, ...]]:
@@ -173,9 +151,9 @@ def _find_declared_encoding(content: bytes, may_declare: bool) -> str:
     if declaration is None:
         return ""
     label = next(filter(None, declaration.groups())).decode().lower()
+    codec_by_name = read_table("text_encodings.tsv")
     try:
-        name = codecs.lookup(_ALIASES.get(label, label)).name
+        name = codecs.lookup(codec_by_name.get(label, label)).name
     except LookupError:
         return ""
-    name = _ALIASES.get(name, name)
-    return name if name in _TEXT_ENCODINGS else ""
+    return codec_by_name.get(name, "")

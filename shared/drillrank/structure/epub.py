@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -11,8 +10,7 @@ from xml.etree.ElementTree import Element
 from drillrank.errors import InvalidInput
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import ConvertedText
-from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import as_markdown
+from drillrank.structure.markdown import html_as_markdown
 from drillrank.structure.office_archive import (
     OfficeArchive,
     UnreadablePart,
@@ -20,26 +18,11 @@ from drillrank.structure.office_archive import (
     descendants,
     join_part_name,
 )
-from drillrank.structure.scan import assemble
 
 _MAX_FALLBACKS = 10
-_MAX_PREFIXES = 10  # names of the same namespace
 _TAG_COST = 4  # elements of XML whose reading takes as long as one tag of HTML
 _CHAPTER_TYPES = ("html", "oeb1")
 _PAGE_TYPES = (*_CHAPTER_TYPES, "xml", "svg")  # of which a word is in the media type of a chapter
-_VOID_ELEMENTS = frozenset({
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
-    "wbr",
-})  # fmt: skip
-_XHTML_PREFIX = re.compile(r"""xmlns:([\w-]+)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
-# A tag ends at the first ">" outside quotes; "<" ends one that is not closed.
-_MARKUP = re.compile(
-    r"""<!--[\s\S]*?(?:-->|\Z)
-      | <!\[CDATA\[(?P<text>[\s\S]*?)(?:\]\]>|\Z)
-      | <(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?![\w.:-])
-        (?P<attributes>[^<>"'/]*(?:(?:"[^"<]*"|'[^'<]*'|/(?!>))[^<>"'/]*)*)(?P<slash>/?)>""",
-    re.VERBOSE,
-)
 
 
 def convert_epub(content: bytes) -> ConvertedText:
@@ -70,8 +53,7 @@ def _read_book(archive: OfficeArchive) -> Iterator[str]:
             archive.problems["chapters"] += 1
             continue
         archive.count_elements(_TAG_COST * page.count("<"))
-        page = html_of_xhtml(page)
-        for text in as_markdown(assemble(page, scan_html(page), "html")):
+        for text in html_as_markdown(page, is_xhtml=True):
             yield archive.count_written(text)
 
 
@@ -152,27 +134,3 @@ def _decode_chapter(content: bytes) -> str:
         return decode_text(content, may_declare=True)[0]
     except InvalidInput as problem:
         raise UnreadablePart(str(problem)) from problem
-
-
-def html_of_xhtml(page: str) -> str:
-    """Return a page of XHTML as HTML: an HTML parser takes `<title/>` for an open tag, and CDATA for a comment.
-
-    >>> html_of_xhtml("<title/><br/><p><a id='x'/>1 <![CDATA[< 2]]></p>")
-    "<title></title><br/><p><a id='x'></a>1 &lt; 2</p>"
-    """
-    prefixes = tuple(f"{prefix}:" for prefix in dict.fromkeys(_XHTML_PREFIX.findall(page)))[:_MAX_PREFIXES]
-
-    def rewrite(markup: re.Match[str]) -> str:
-        if markup["text"] is not None:
-            return markup["text"].replace("&", "&amp;").replace("<", "&lt;")
-        name = markup["name"]
-        if name is None:
-            return markup[0]
-        for prefix in prefixes:
-            name = name.removeprefix(prefix)
-        if name.lower() in _VOID_ELEMENTS:
-            return "" if markup["end"] else f"<{name}{markup['attributes']}{markup['slash']}>"
-        tag = f"<{markup['end']}{name}{markup['attributes']}>"
-        return f"{tag}</{name}>" if markup["slash"] else tag
-
-    return _MARKUP.sub(rewrite, page)

@@ -56,9 +56,14 @@ _INVISIBLE = re.compile(
 _FEW_BORDERS = 1000  # of merged cells, for any page; a longer page may have more
 
 
-def scan_html(text: str) -> Scan:
-    """Find the visible blocks of an HTML page or fragment, and its headings. XHTML is known by its declaration."""
-    return tile_visible_blocks(text, list(_Page(text).blocks()))
+def scan_html(text: str, *, is_xhtml: bool | None = None) -> Scan:
+    """Find the visible blocks of an HTML page or fragment, and its headings.
+
+    Args:
+        text: The page.
+        is_xhtml: True if elements without content may close themselves; None if the declaration of the page decides.
+    """
+    return tile_visible_blocks(text, list(_Page(text, is_xhtml).blocks()))
 
 
 def html_links(text: str) -> list[tuple[int, str, str]]:
@@ -157,7 +162,7 @@ class _Piece(NamedTuple):
 class _Page:
     """Walks through the tree of a page and collects its pieces and links, both in the order of the source."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_xhtml: bool | None = None) -> None:
         self.links: list[_HtmlLink] = []
         self._pieces: list[_Piece] = []
         self._block = 0
@@ -165,7 +170,7 @@ class _Page:
         self._previous = ""  # last character of the line
         self._is_after_number = False  # directly behind a raised or lowered number
         self._n_borders_left = max(_FEW_BORDERS, len(text) // 8)
-        root = parse_html(text)
+        root = parse_html(text, is_xhtml)
         self._layout = _find_layout_tables(root)
         self._steps: list[_Step] = [partial(self._visit, root, _Context())]
         while self._steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from drillrank.structure import list_numbers
 from drillrank.structure.html_tree import HEADINGS, HtmlNode
 
 _DROPPED = frozenset({
@@ -47,11 +48,6 @@ _INNER_OPERATOR = re.compile(r".[-+*/=−–\s].", re.DOTALL)
 _CHECKED_ROLES = frozenset({"checkbox", "radio", "menuitemcheckbox", "menuitemradio", "switch"})
 _UNSEEN_INPUTS = frozenset({"file", "hidden", "password"})
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})")
-_ROMAN = (
-    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
-)  # fmt: skip
-_MAX_ROMAN = 3999
 _NUMBER_STYLES = {
     "lower-alpha": "a", "lower-latin": "a", "upper-alpha": "A", "upper-latin": "A", "lower-roman": "i",
     "upper-roman": "I", "decimal": "1", "disc": "", "circle": "", "square": "", "none": "",
@@ -270,11 +266,8 @@ def format_number(number: int, style: str) -> str:
             number, letter = divmod(number - 1, 26)
             letters = chr(ord(style) + letter) + letters
         return letters
-    if style in "iI" and 0 < number <= _MAX_ROMAN:
-        numeral = ""
-        for value, sign in _ROMAN:
-            numeral += sign * (number // value)
-            number %= value
+    if style in "iI" and number > 0:
+        numeral = list_numbers.format_number(number, "lowerRoman")
         return numeral if style == "i" else numeral.upper()
     return str(number)
 

@@ -111,23 +111,27 @@ class HtmlNode:
         self.children.append(child)
 
 
-def parse_html(text: str) -> HtmlNode:
+def parse_html(text: str, is_xhtml: bool | None = None) -> HtmlNode:
     """Return the root of a page's tree.
+
+    Args:
+        text: The page.
+        is_xhtml: True if elements without content may close themselves; None if the declaration of the page decides.
 
     >>> root = parse_html("<p>One<p>two &amp; three")
     >>> [(node.name, node.offset, node.children[0].text) for node in root.children]
     [('p', 0, 'One'), ('p', 6, 'two & three')]
     """
     builder = _TreeBuilder()
-    for token in _Tokenizer(text).tokens():
+    for token in _Tokenizer(text, declares_xhtml(text) if is_xhtml is None else is_xhtml).tokens():
         builder.add(token)
     return builder.root
 
 
-def is_xhtml(text: str) -> bool:
+def declares_xhtml(text: str) -> bool:
     """Return True if a text declares that it is XML, by a declaration or by the namespace of XHTML.
 
-    >>> is_xhtml('<html xmlns="http://www.w3.org/1999/xhtml"><title/>'), is_xhtml("<html><title>")
+    >>> declares_xhtml('<html xmlns="http://www.w3.org/1999/xhtml"><title/>'), declares_xhtml("<html><title>")
     (True, False)
     """
     return bool(_XML_START.match(text) or _XHTML_NAMESPACE.search(text, 0, _NAMESPACE_WITHIN))
@@ -147,9 +151,9 @@ class _Token(NamedTuple):
 class _Tokenizer:
     """Splits a page into tags and texts. Incomplete markup stays text, so that no word is lost."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, is_xhtml: bool) -> None:
         self._text = text
-        self._is_xml = is_xhtml(text)
+        self._is_xhtml = is_xhtml
         namespace = _XHTML_NAMESPACE.search(text, 0, _NAMESPACE_WITHIN)
         self._prefix = f"{namespace[1]}:" if namespace and namespace[1] else ""
         # Ends that do not occur behind these offsets are not searched again.
@@ -227,7 +231,7 @@ class _Tokenizer:
                 self._attribute = _STRICT_ATTRIBUTE
             return None
         closes_itself = text[end - 1] == "/"
-        closed = closes_itself and (self._is_xml or self._open_formulas > 0 or name in _FOREIGN)
+        closed = closes_itself and (self._is_xhtml or self._open_formulas > 0 or name in _FOREIGN)
         if name in _FOREIGN and not closed:
             self._open_formulas += 1
         opening = _Token("start", start, name, attributes=attributes, closed=closed)

@@ -19,8 +19,7 @@ from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.cutting import find_paragraph_spans
 from drillrank.structure.document import Block, BlockKind, Document
-from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import as_markdown, scan_markdown, table, with_closed_fence
+from drillrank.structure.markdown import html_as_markdown, scan_markdown, table, with_closed_fence
 from drillrank.structure.pages import join_pages
 from drillrank.structure.plain import named_rank
 from drillrank.structure.scan import Heading, Scan, assemble
@@ -278,7 +277,7 @@ def _unstructured_part(
         level_by_id[str(element.get("element_id"))] = level
     kind, text = _KIND_BY_UNSTRUCTURED_CATEGORY.get(category, "paragraph"), element.get("text") or ""
     html = str(details.get("text_as_html") or "") if category in _UNSTRUCTURED_TABLES else ""
-    if markdown := "\n\n".join(as_markdown(assemble(html, scan_html(html), "html"))):
+    if markdown := "\n\n".join(html_as_markdown(html)):
         kind, text = "table", markdown
     return Part(kind, text, level, page_number(details.get("page_number")))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from drillrank.data import read_rows, read_table
 from drillrank.structure.document import BlockKind
 from drillrank.structure.scan import Rendering, Scan, VisibleBlock, tile_visible_blocks
 
@@ -39,27 +40,14 @@ _MATH = _words(
 )
 
 
-def _counts(*names: str) -> dict[str, int]:
-    """Return the number of leading arguments that are not text, by name: 1 for the first string, 2 for the second."""
-    return {name: count for count, line in enumerate(names, 1) for name in line.split()}
+def _count_arguments(kind: str) -> dict[str, int]:
+    """Return the number of leading arguments that are not text, by the name of the command or environment."""
+    rows = read_rows("latex_arguments.tsv")
+    return {name: int(count) for row_kind, count, names in rows if row_kind == kind for name in names.split()}
 
 
-_ENVIRONMENT_ARGUMENTS = _counts(
-    "tabular longtable tabu array minipage multicols thebibliography subfigure subtable adjustbox minted filecontents "
-    "filecontents*",
-    "tabular* tabularx tabulary wrapfigure list",
-)
-_COMMAND_ARGUMENTS = _counts(  # all other arguments are shown
-    "addbibresource bibliography bibliographystyle cline cmidrule color definecolors DeclareGraphicsExtensions "
-    "documentclass documentstyle fontfamily fontseries fontshape geometry glossary graphicspath hphantom href hspace "
-    "hypersetup hyphenation includegraphics includepdf index label linespread listoffiles lstset newcounter nocite "
-    "pagenumbering pagestyle parbox phantom RequirePackage rotatebox raisebox scalebox textcolor theoremstyle "
-    "thispagestyle usepackage usetikzlibrary vphantom vspace colorbox captionsetup newlength newif tikzset "
-    "texorpdfstring",
-    "addtocounter addtolength DeclareMathOperator fontsize markboth multicolumn multirow newcommand newtheorem "
-    "providecommand renewcommand resizebox rule setcounter setlength DeclareRobustCommand fcolorbox",
-    "addcontentsline definecolor newenvironment renewenvironment",
-)
+_COMMAND_ARGUMENTS = _count_arguments("command")
+_ENVIRONMENT_ARGUMENTS = _count_arguments("environment")
 # Commands whose argument is shown although it is in the preamble.
 _FRONT_MATTER = _words("subtitle author date abstract keywords affil affiliation address institute email")
 _TITLES = _words("title Title icmltitle papertitle doctitle maintitle")
@@ -75,18 +63,7 @@ _UNIT_PREFIXES = _words(
 )
 _OWN_LINE = _words("caption caption* STATE State REQUIRE Require ENSURE Ensure newline")
 
-_SYMBOLS = {
-    "AA": "Å", "AE": "Æ", "LaTeX": "LaTeX", "L": "Ł", "O": "Ø", "OE": "Œ", "P": "¶", "S": "§", "TeX": "TeX",
-    "aa": "å", "ae": "æ", "copyright": "©", "dag": "†", "ddag": "‡", "dots": "…", "i": "ı", "j": "ȷ", "l": "ł",
-    "ldots": "…", "o": "ø", "oe": "œ", "pounds": "£", "ss": "ß", "textasciicircum": "^", "textasciitilde": "~",
-    "textbackslash": "\\", "textbar": "|", "textbraceleft": "{", "textbraceright": "}", "textdegree": "°",
-    "textdollar": "$", "textemdash": "—", "textendash": "–", "texteuro": "€", "textgreater": ">", "textless": "<",
-    "textquotedblleft": "“", "textquotedblright": "”", "textquoteleft": "‘", "textquoteright": "’",
-    "textregistered": "®", "glqq": "„", "grqq": "“", "glq": "‚", "grq": "‘", "flqq": "«", "frqq": "»",
-    "guillemotleft": "«", "guillemotright": "»", "quotedblbase": "„",
-    "textonehalf": "½", "textmu": "µ",
-    "texttrademark": "™", "textunderscore": "_", "quad": " ", "qquad": " ", "space": " ",
-}  # fmt: skip
+_SYMBOLS = read_table("latex_symbols.tsv") | dict.fromkeys(("quad", "qquad", "space"), " ")
 _CHARACTERS = {**{mark: mark for mark in "%&$#_{}"}, **dict.fromkeys(" ,;:>\t\n\r", " ")}
 _ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",

@@ -15,9 +15,7 @@ from drillrank import limits
 from drillrank.errors import InvalidInput
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import ConvertedText
-from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import as_markdown, heading, prose
-from drillrank.structure.scan import assemble
+from drillrank.structure.markdown import heading, html_as_markdown, prose
 
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date")
 _MAX_HEADER_CHARACTERS = 4_000
@@ -143,7 +141,7 @@ def _convert_leaf(part: Message, kind: str, level: int, attachments: list[str]) 
         yield heading(level + 1, name)
     text = _decode_part(part)
     if kind == "text/html":
-        yield from as_markdown(assemble(text, scan_html(text), "html"))
+        yield from html_as_markdown(text)
     else:
         if str(part.get_param("format", "")).lower() == _FORMAT_FLOWED:
             text = _join_flowed_lines(text, str(part.get_param("delsp", "")).lower() == "yes")

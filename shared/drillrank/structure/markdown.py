@@ -16,11 +16,11 @@ from html import escape
 from typing import Any
 
 from drillrank.structure.cutting import trimmed_end
-from drillrank.structure.document import Block, BlockKind, Document
+from drillrank.structure.document import Block, BlockKind
 from drillrank.structure.html import html_text, remove_invisible, scan_html
 from drillrank.structure.markdown_source import prepare_markdown
 from drillrank.structure.plain import scan_plain
-from drillrank.structure.scan import Heading, Scan, fill_gaps
+from drillrank.structure.scan import Heading, Scan, assemble, fill_gaps
 
 _KINDS: dict[str, BlockKind] = {
     "Heading": "heading",
@@ -331,13 +331,17 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * width, *others))
 
 
-def as_markdown(document: Document) -> Iterator[str]:
-    """Yield the headings and blocks of a document as a reader sees them.
+def html_as_markdown(page: str, *, is_xhtml: bool | None = None) -> Iterator[str]:
+    """Yield the headings and blocks of a page of HTML as a reader sees them.
 
-    >>> from drillrank.structure import parse_document
-    >>> list(as_markdown(parse_document("<h1>Foxes</h1><p>They <b>hunt</b>.</p>")))
+    Args:
+        page: The page.
+        is_xhtml: True if elements without content may close themselves; None if the page decides.
+
+    >>> list(html_as_markdown("<h1>Foxes</h1><p>They <b>hunt</b>.</p>"))
     ['# Foxes', 'They hunt.']
     """
+    document = assemble(page, scan_html(page, is_xhtml=is_xhtml), "html")
     for section in document.sections():
         for block in document.blocks(section):
             readable = document.readable(block).strip("\n")  # spaces at the ends are blank cells

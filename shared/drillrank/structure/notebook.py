@@ -14,9 +14,7 @@ from drillrank.errors import InvalidInput
 from drillrank.limits import read_json
 from drillrank.structure.encodings import decode_text
 from drillrank.structure.formats import ConvertedText
-from drillrank.structure.html import scan_html
-from drillrank.structure.markdown import as_markdown, heading, with_closed_fence
-from drillrank.structure.scan import assemble
+from drillrank.structure.markdown import heading, html_as_markdown, with_closed_fence
 
 _ANSI_ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CARRIAGE_RETURN = re.compile(r"(?<![^\r\n])[^\r\n]*\r(?!\n)")  # progress bars overwrite their line
@@ -120,7 +118,7 @@ def _convert_data(text_by_media_type: dict[str, str]) -> Iterator[str]:
     html = text_by_media_type.get("text/html", "")
     plain = text_by_media_type.get("text/plain", "")
     if html.strip() and len(html) <= _MAX_HTML_CHARACTERS:
-        parts = [part for part in as_markdown(assemble(html, scan_html(html), "html")) if part.strip()]
+        parts = [part for part in html_as_markdown(html) if part.strip()]
         if parts:
             yield from parts
             return

@@ -27,10 +27,10 @@ from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, Unigra
 from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
+from tests.drillrank.limited_files import room_for
 from tests.drillrank.neural.conftest import byte_level, wrapped
+from tests.drillrank.neural.counting import counted
 from tests.drillrank.neural.requests import phrases
-from tests.drillrank.neural.test_shared_prefixes import counted
-from tests.drillrank.test_full_disk import room_for
 
 SENTENCE = "The old town of Basel lies on the Rhine. "
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
-from drillrank.structure.markdown import as_markdown
-from tests.drillrank.structure.test_document import check_spans
+from drillrank.structure.markdown import html_as_markdown
+from tests.drillrank.structure.checks import check_spans
 from tests.examples import IS_THOROUGH, examples, size
 
 
@@ -357,8 +357,8 @@ def test_a_page_that_scripts_show_is_seen():
 
 
 def test_blank_cells_at_the_edges_of_a_table_stay_in_markdown():
-    document = parsed("<table><tr><td><td>2030<td>2031<tr><td>Sales<td>1<td></table>")
-    assert list(as_markdown(document)) == ["|  | 2030 | 2031 |\n| --- | --- | --- |\n| Sales | 1 |  |"]
+    page = "<table><tr><td><td>2030<td>2031<tr><td>Sales<td>1<td></table>"
+    assert list(html_as_markdown(page)) == ["|  | 2030 | 2031 |\n| --- | --- | --- |\n| Sales | 1 |  |"]
 
 
 @pytest.mark.parametrize(
