@@ -146,9 +146,17 @@ class OfficeArchive:
         Raises:
             InvalidInput: The archive becomes more text than `drillrank.limits` allow.
         """
-        self._written += len(text)
-        limits.check_extracted(self._written, self._size)
+        self.count_characters(len(text))
         return text
+
+    def count_characters(self, count: int) -> None:
+        """Count characters that are written to the document.
+
+        Raises:
+            InvalidInput: The archive becomes more text than `drillrank.limits` allow.
+        """
+        self._written += count
+        limits.check_extracted(self._written, self._size)
 
     def count_elements(self, count: int) -> None:
         """Count elements of a part that is not read as a tree.
