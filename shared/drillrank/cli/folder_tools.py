@@ -144,7 +144,7 @@ class FolderTools:
             corpus = self._prepare_corpus(sources, d3)
             result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]
-        is_here = result.found if result.evidence else False
+        is_here = result.is_found if result.evidence else False
         evidence = [describe_evidence(item) for item in result.evidence[start:]]
         answer = {
             "found": is_here,
