@@ -14,13 +14,17 @@ _ALL = (
     "papers_d3 papers_self_ask papers_promptrank papers_mc papers_brmgr llm_evidence "
     "readers drilldown views folders folder_german small_folders folder_readers "
     "two_places readme_folder flat_headings stores d3_stores financebench which_document all_reports not_here "
-    "contracts loaded_pages pdf_folder filtered_views neural_speed prefix_cache prefix_cache_int8 prefix_service "
-    "prefix_cache_vllm "
+    "contracts loaded_pages pdf_folder filtered_views neural_speed neural_earlier prefix_cache prefix_cache_int8 "
+    "prefix_service prefix_cache_vllm "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
     "static_embeddings path_seeds real_files wiki_hops agent_tokens support coverage gap"
 )
-_OF_CHECKOUT = "financebench which_document all_reports loaded_pages pdf_folder"
-BENCHMARKS, OF_CHECKOUT = _ALL.split(), _OF_CHECKOUT.split()
+BENCHMARKS = _ALL.split()
+_FINANCEBENCH = ("financebench", "which_document", "all_reports", "loaded_pages", "pdf_folder")
+OF_CHECKOUT = dict.fromkeys(_FINANCEBENCH, "github.com/patronus-ai/financebench") | {
+    "neural_earlier": "an earlier commit of drillrank"
+}
+"""Repository of which `--data` is a checkout, by benchmark."""
 _SELF_CONTAINED = (
     "encoder_states folder_german small_folders contracts store_scale readme_folder growing_pool real_files wiki_hops"
 )
@@ -53,7 +57,7 @@ def main(arguments: list[str]) -> int:
             print(f"The benchmark {name!r} does not take all of: {', '.join(options)}.")
             return 2
         if name in OF_CHECKOUT and "data" not in options:
-            print(f"{name}: give a checkout of github.com/patronus-ai/financebench as --data.")
+            print(f"{name}: give a checkout of {OF_CHECKOUT[name]} as --data.")
             continue
         try:
             run(**options)

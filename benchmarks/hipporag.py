@@ -3,10 +3,12 @@
 `python -m benchmarks hipporag` runs the development pools. The published figures are for other questions and
 larger pools. `--data DIR` reads a folder in one of two layouts:
 
-- `<name>.json` and `<name>_corpus.json`: `reproduce/dataset` of github.com/OSU-NLP-Group/HippoRAG, the thousand
-  questions of each set that most of these systems report. Both figures are then for the same questions.
+- `<name>.json` and `<name>_corpus.json`: `reproduce/dataset` of github.com/OSU-NLP-Group/HippoRAG at commit c617143,
+  the thousand questions of each set that most of these systems report. Both figures are then for the same questions.
+  The blobs are 01ebb7c8 and fc0fcba0 (MuSiQue), 69b0e793 and dcb199ff (HotpotQA).
 - `<name>/questions.jsonl` and `<name>/corpus.jsonl`: `datasets` of github.com/XieN-N/natural_rag at commit
-  1d9cdec, which has 498 questions of MuSiQue, a third each with two, three and four hops.
+  1d9cdec, which has 498 questions of MuSiQue, a third each with two, three and four hops. SHA-256 of the corpus begins
+  with 3a1adff6, that of the questions with 96e5ccbb. Its HotpotQA is cut off or lacks gold passages, and is skipped.
 """
 
 from __future__ import annotations

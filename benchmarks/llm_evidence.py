@@ -3,7 +3,7 @@
 For the best paragraphs by likelihood, the LLM reads the prompt of the strategy `"paragraph"` (`BOOLEAN_PROMPT`). Two
 numbers of one reading are kept: the log-odds of "yes", and the log-likelihood of the question after the paragraph.
 Weights are chosen on papers of the tuning half (`qasper_tune`) and reported on papers of the other half, drawn with a
-seed. Rows of D3 as the paper has it come from the answers that `papers_d3` keeps.
+seed. In the step `"judge"`, `D3(settings={"judge": ...})` reads with its own prompt, by the weights chosen here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import D3
+from drillrank import D3, Relevance
 from drillrank.drilldown.paragraph_scores import maximize_expected_f1
 from drillrank.drilldown.prompts import BOOLEAN_PROMPT, ListedText, NumbersPrompt
 from drillrank.errors import DrillrankWarning
@@ -29,12 +29,12 @@ from drillrank.passages import Passage
 from drillrank.text import count_tokens
 from drillrank.vectors import Floats
 
-from .kept import WRITERS, KeptReader, KeptWriter, named
+from .kept import WRITERS, KeptModel, KeptReader, KeptWriter, named
 from .long_documents import Paper, papers
 from .measure import gain
 
 MODEL = "qwen-1.5b"
-TUNING, REPORTED, SEED, N_READ, MAX_WORDS, LIST_TOKENS = 40, 200, 15, 8, 120, 24
+TUNING, REPORTED, SEED, N_READ, MAX_WORDS, LIST_TOKENS, JUDGED_TOKENS = 40, 200, 15, 8, 120, 24, 160
 NO_LLM = "likelihood, no LLM"
 
 
@@ -154,7 +154,7 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = "yes,lis
     Args:
         model: Directory of a model.
         questions: Number of questions that are reported.
-        steps: `"yes"`: judgments one by one. `"lists"`: choices from a list too.
+        steps: `"yes"`: judgments one by one. `"lists"`: choices from a list too. `"judge"`: `D3` with a judge too.
     """
     warnings.simplefilter("ignore", DrillrankWarning)
     name, lists = named(model)[0], "lists" in steps
@@ -186,7 +186,22 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = "yes,lis
         best = max(choices, key=lambda choice: measure(tuning, choice.select).mean())
         uses = [judged] * bool(best.odds or best.likelihood) + [shown] * bool(best.chosen)
         add_row(label, best.select, " + ".join(uses), str(best))
+    if "judge" in steps:
+        f1 = judge_by_d3("qasper", questions or REPORTED, name)
+        table.add_row("D3 with judge", "", f"{f1.mean():.3f}", gain(f1 - alone), f"of {N_READ} paragraphs")
     Console(width=190).print(table)
+
+
+def judge_by_d3(data: str, n_questions: int, model: str) -> Floats:
+    """Return the evidence F1 of `D3` with a judge for each question of `load`."""
+    judge = Relevance(KeptModel(model), max_passage_tokens=JUDGED_TOKENS)
+    d3 = D3(settings={"unit": "paragraph", "judge": judge, "read": N_READ})
+    results = [
+        (d3.retrieve(question.text, paper.ready), question.annotations)
+        for paper in papers(data, d3, n_questions, seed=SEED)
+        for question in paper.questions
+    ]
+    return np.array([evidence_f1([item.passage.id for item in result], gold) for result, gold in results])
 
 
 def select_judged(question: Question) -> list[str]:

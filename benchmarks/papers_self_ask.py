@@ -1,8 +1,9 @@
 """D3, table 2: self-ask on HotpotQA, the paper's figures next to ours.
 
 The paper asks about two long documents. Here a document has the passages that come with the question, one per section,
-about ten of which two are gold. Questions are drawn with a seed, each type as often as in the data. What the model
-wrote is kept (`kept.py`).
+about ten of which two are gold. Questions are drawn with a seed, each type as often as in the data. The model
+continues the transcript without its chat template, in which it never asks a follow-up question. What it wrote is kept
+(`kept.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.table import Table
 from drillrank import D3, SelfAsk
 from drillrank.drilldown.answering import ANSWER_PROMPT, answer
 from drillrank.drilldown.prepared import PreparedDocuments
+from drillrank.drilldown.self_ask import SELF_ASK_PROMPT
 from drillrank.errors import DrillrankWarning
 from drillrank.evaluation.metrics import answer_f1, answer_match
 
@@ -27,7 +29,7 @@ from .data import multihop_pool, read, stratified
 from .kept import KeptWriter, named
 from .papers_d3 import ANSWER_TOKENS, CHOICE_TOKENS, MODEL, interval, paper_settings
 
-QUESTIONS = 40
+QUESTIONS, FOLLOW_UP_TOKENS = 40, 32
 # Answer F1, tokens and calls by gpt-3.5-turbo.
 PAPER = {
     "gold": "47.01",
@@ -53,6 +55,8 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
     asked = stratified(read("multihop/hotpotqa"), questions or QUESTIONS)
     passages = {passage.id: passage for passage in multihop_pool("hotpotqa")}
     chooser, reader = KeptWriter(name, CHOICE_TOKENS), KeptWriter(name, ANSWER_TOKENS)
+    continuing = KeptWriter(name, FOLLOW_UP_TOKENS, chat=False, stop="\nIntermediate")
+    examples, _, _ = SELF_ASK_PROMPT.partition("{question}")
     by_llm, alone = D3(chooser, settings=paper_settings()), D3(settings=paper_settings())
     documents = [
         alone.prepare(["# Passages\n\n" + "\n\n".join(
@@ -72,7 +76,10 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
         return Result(text, result.usage.prompt_tokens, result.usage.calls)
 
     def ask_itself(d3: D3, row: dict[str, Any], document: PreparedDocuments) -> Result:
-        result = SelfAsk(reader, lambda question: d3.retrieve(question, document)).answer(row["question"])
+        def llm(prompt: str) -> str:
+            return (continuing if prompt.startswith(examples) else reader)(prompt)
+
+        result = SelfAsk(llm, lambda question: d3.retrieve(question, document)).answer(row["question"])
         return Result(result.answer, result.usage.prompt_tokens, result.usage.calls)
 
     ways: dict[str, Callable[[dict[str, Any], PreparedDocuments], Result]] = {

@@ -2,17 +2,19 @@
 
 `DRILLRANK_VLLM_PYTHON` names the Python of an environment with vLLM (`make test-vllm` installs it). vLLM reads no
 prefix from its cache if log-probabilities of the prompt are requested, which query likelihood needs. The last row
-requests one token in place of them, so it shows what its prefix cache saves, without a likelihood.
+requests one token in place of them, so it shows what its prefix cache saves, without a likelihood. Seconds of processor
+time are those of all processes that compute, and depend less on what else the machine does.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
-from time import perf_counter
-from typing import Any
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import httpx
 import torch
@@ -22,7 +24,7 @@ from rich.table import Table
 from drillrank import UPR, Passage
 from drillrank.likelihood import HuggingFaceModel, Request, ServedModel
 from drillrank.likelihood.local import make_sequences
-from tests.integration.test_vllm import PYTHON, VLLM
+from tests.integration.vllm import PYTHON, VLLM
 
 from .data import read
 from .kept import folder_of
@@ -30,6 +32,15 @@ from .neural_operations import passages_of
 from .prefix_cache import N_PASSAGES, PASSAGE_TOKENS, QUESTION_TOKENS
 
 REPEATS = 3
+N_WARM_UP = 2  # passages
+TIMEOUT = 1800.0  # seconds of a request, on a busy machine
+
+
+class Seconds(NamedTuple):
+    """Time that passed, and processor time."""
+
+    wall: float
+    cpu: float
 
 
 def main(model: str = "smollm2") -> None:
@@ -39,24 +50,26 @@ def main(model: str = "smollm2") -> None:
         return
     folder = folder_of(model.removeprefix("hf:"))
     n_threads = torch.get_num_threads()
-    # Without a binding of its own, vLLM computes on as many threads as this process, and shares its cores.
-    os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(n_threads)}
+    cores = sorted(os.sched_getaffinity(0))[:n_threads]  # by default, vLLM leaves one core to other processes
+    os.environ["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     os.environ["VLLM_SERVER_DEV_MODE"] = "1"  # permits `/reset_prefix_cache`
     cached = HuggingFaceModel(str(folder), dtype="bfloat16", prefix_cache="2 GB")
-    request_lists = _requests(cached)
+    *request_lists, warm_up = _requests(cached)
     with closing(VLLM(folder, "--enable-prefix-caching", "--dtype", "bfloat16")) as server:
         server.wait()
-        served = ServedModel(server.address, tokenizer=str(folder))
+        served = ServedModel(server.address, tokenizer=str(folder), timeout=TIMEOUT)
         variants: dict[str, Callable[[Sequence[Request]], Any]] = {
             "drillrank, prefix cache": cached.log_likelihood,
             "vLLM, log-probabilities": served.log_likelihood,
             "vLLM, one token, no likelihood": partial(_read, server, cached),
         }
-        seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
+        for run in variants.values():
+            run(warm_up)
+        seconds: dict[str, list[tuple[Seconds, Seconds]]] = {name: [] for name in variants}
         for repeat in range(REPEATS):
             first, second = request_lists[2 * repeat : 2 * repeat + 2]  # passages of their own
             for name, run in variants.items():
-                seconds[name].append((_time(run, first), _time(run, second)))
+                seconds[name].append((_time(run, first, server), _time(run, second, server)))
                 _forget(server)  # the last row must not find what the one before it computed
         difference = max(
             abs(one.mean - other.mean)
@@ -64,47 +77,58 @@ def main(model: str = "smollm2") -> None:
                 cached.log_likelihood(request_lists[0]), served.log_likelihood(request_lists[0]), strict=True
             )
         )
-    title = f"{folder.name}, bfloat16, {n_threads} threads: {N_PASSAGES} passages of {PASSAGE_TOKENS} tokens"
-    table = Table("computed by", "first question, s", "second question, s", "ratio", title=title)
+    table = Table("computed by", "first question, s", "second, s", "ratio", "CPU: first, s", "second, s", "ratio")
+    table.title = f"{folder.name}, bfloat16, {n_threads} threads: {N_PASSAGES} passages of {PASSAGE_TOKENS} tokens"
     for name, pairs in seconds.items():
-        first_seconds, second_seconds = min(one for one, _ in pairs), min(other for _, other in pairs)
-        ratio = f"{first_seconds / second_seconds:.1f}x"
-        table.add_row(name, f"{first_seconds:.2f}", f"{second_seconds:.2f}", ratio)
+        row = [name]
+        for unit in Seconds._fields:
+            first_seconds, second_seconds = (
+                min(getattr(one, unit) for one in times) for times in zip(*pairs, strict=True)
+            )
+            row += [f"{first_seconds:.2f}", f"{second_seconds:.2f}", f"{first_seconds / second_seconds:.1f}x"]
+        table.add_row(*row)
     table.caption = f"Fastest of {REPEATS} runs. Likelihoods of both differ by at most {difference:.1e} a token."
-    Console(width=100).print(table)
+    Console(width=120).print(table)
 
 
 def _requests(model: HuggingFaceModel) -> list[list[Request]]:
-    """Return the requests of two questions to passages of their own, for each repeat."""
+    """Return the requests of two questions to passages of their own, for each repeat, and some to other passages."""
     texts = [passage["text"] for passage in read("rerank/squad_passages")]
     tokenizer = model.engine.tokenizer
-    passages = passages_of(texts, tokenizer, REPEATS * N_PASSAGES, (PASSAGE_TOKENS, PASSAGE_TOKENS))
+    n_passages = REPEATS * N_PASSAGES + N_WARM_UP
+    passages = passages_of(texts, tokenizer, n_passages, (PASSAGE_TOKENS, PASSAGE_TOKENS))
     questions = passages_of(texts[::-1], tokenizer, 2, (QUESTION_TOKENS, QUESTION_TOKENS))
     upr = UPR(model)
-    return [
-        [
-            Request(prompt, question)
-            for passage in passages[repeat * N_PASSAGES : (repeat + 1) * N_PASSAGES]
-            for prompt in upr._prompts_of(Passage(passage))
-        ]
-        for repeat in range(REPEATS)
-        for question in questions
-    ]
+    prompts = [prompt for passage in passages for prompt in upr._prompts_of(Passage(passage))]
+    parts = [prompts[start : start + N_PASSAGES] for start in range(0, n_passages, N_PASSAGES)]
+    request_lists = [[Request(prompt, question) for prompt in part] for part in parts for question in questions]
+    return request_lists[:-1]
 
 
 def _read(server: VLLM, model: HuggingFaceModel, requests: Sequence[Request]) -> None:
     """Let the server read prompts with their targets, and generate one token after each."""
     prompts = [list(sequence.ids) for sequence in make_sequences(model.engine, requests)]
     payload = {"model": "tiny", "prompt": prompts, "max_tokens": 1, "temperature": 0}
-    httpx.post(f"http://127.0.0.1:{server.port}/v1/completions", json=payload, timeout=600).raise_for_status()
+    httpx.post(f"http://127.0.0.1:{server.port}/v1/completions", json=payload, timeout=TIMEOUT).raise_for_status()
 
 
 def _forget(server: VLLM) -> None:
     """Empty the server's prefix cache."""
-    httpx.post(f"http://127.0.0.1:{server.port}/reset_prefix_cache", timeout=60).raise_for_status()
+    httpx.post(f"http://127.0.0.1:{server.port}/reset_prefix_cache", timeout=TIMEOUT).raise_for_status()
 
 
-def _time(run: Callable[[Sequence[Request]], Any], requests: Sequence[Request]) -> float:
-    started = perf_counter()
+def _time(run: Callable[[Sequence[Request]], Any], requests: Sequence[Request], server: VLLM) -> Seconds:
+    started, cpu_before = perf_counter(), process_time() + _cpu_seconds(server)
     run(requests)
-    return perf_counter() - started
+    return Seconds(perf_counter() - started, process_time() + _cpu_seconds(server) - cpu_before)
+
+
+def _cpu_seconds(server: VLLM) -> float:
+    """Return the processor time of all processes of a server, which are one process group; Linux only."""
+    n_ticks = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # the process ended meanwhile
+            fields = file.read_text().rpartition(")")[2].split()  # the name may contain blanks
+            if int(fields[2]) == server.process.pid:
+                n_ticks += int(fields[11]) + int(fields[12])
+    return n_ticks / os.sysconf("SC_CLK_TCK")

@@ -21,7 +21,7 @@ from scipy.stats import kendalltau
 from drillrank import UPR, Passage
 from drillrank.likelihood import LanguageModel, load_language_model
 from drillrank.vectors import Floats
-from tests.integration.test_vllm import PYTHON, VLLM
+from tests.integration.vllm import PYTHON, VLLM
 
 from .data import read, rerank_pool
 from .kept import MODELS, folder_of, named

@@ -36,7 +36,7 @@ from drillrank.rerank.upr import UPR_PROMPT
 from drillrank.vectors import Floats, top
 
 from .data import read, rerank_pool
-from .kept import KEPT, MODELS, KeptModel, folder_of, key_of, named
+from .kept import INSTRUCTED, KEPT, MODELS, KeptModel, folder_of, key_of, named
 from .measure import bootstrap_interval, gain, resident
 from .minilm import minilm
 
@@ -161,13 +161,30 @@ def _readers(models: Sequence[str]) -> Table:
             values = [_in_two_stages(*pair, N_READ) for pair in zip(firsts, added, strict=True)]
             gains = _is_first(some, values, 1) - _is_first(some, firsts, 1)
             table.add_row(label, " + ".join(names), str(len(rows)), *_top_figures(some, values), gain(gains))
+        for name in filter(lambda name: Path(name).name in INSTRUCTED, read_by):
+            with suppress(InvalidInput):
+                judged = _read_best(name, asked, first, yes_no=True)
+                some, firsts = [asked[row] for row in judged], [first[row] for row in judged]
+                values = [_in_two_stages(*pair, N_READ) for pair in zip(firsts, judged.values(), strict=True)]
+                gains = _is_first(some, values, 1) - _is_first(some, firsts, 1)
+                table.add_row(label, f"{name}, yes or no", str(len(some)), *_top_figures(some, values), gain(gains))
         table.add_section()
     return table
 
 
-def _read_best(name: str, asked: Sequence[Question], first: Sequence[Floats]) -> dict[int, Floats]:
-    """Return the mean log-likelihoods of the best candidates, 0 for the others, by question that the model reads."""
+def _read_best(
+    name: str, asked: Sequence[Question], first: Sequence[Floats], *, yes_no: bool = False
+) -> dict[int, Floats]:
+    """Return scores of the best candidates, 0 for the others, by question that the model reads.
+
+    Args:
+        name: Directory of a model.
+        asked: Questions.
+        first: Scores of the first stage.
+        yes_no: True for log P(yes) of a judgment, False for the mean log-likelihood of the question.
+    """
     lm = KeptModel(name, dtype="float32" if name in MODELS else "bfloat16")
+    ranker = Relevance(lm, preset="yes-no", settings={"chat": True}) if yes_no else UPR(lm, prior=None)
     n_seen: Counter[str] = Counter()
     best = {}
     for row, (question, scores) in enumerate(zip(asked, first, strict=True)):
@@ -175,7 +192,7 @@ def _read_best(name: str, asked: Sequence[Question], first: Sequence[Floats]) ->
         if n_seen[question.data] <= READERS.get(Path(name).name, N_READERS):
             best[row] = np.argsort(-scores, kind="stable")[:N_READ]
     candidates = [[asked[row].candidates[index] for index in indices] for row, indices in best.items()]
-    rankings = UPR(lm, prior=None).rank_many([asked[row].text for row in best], candidates)
+    rankings = ranker.rank_many([asked[row].text for row in best], candidates)
     values = {row: np.zeros(len(first[row])) for row in best}
     for (row, indices), ranking in zip(best.items(), rankings, strict=True):
         values[row][indices] = _by_place(ranking)

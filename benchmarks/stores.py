@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.conformance.frameworks import LangChain, LlamaIndex
-from tests.conformance.test_costs import Stored
+from tests.conformance.stored import Stored
 
 from .data import read
 

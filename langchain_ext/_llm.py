@@ -131,25 +131,41 @@ class FrameworkLLM:
         return (schema and with_schema(self._llm, schema)) or self._chain
 
 
-def with_schema(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:
-    """Return the model with structured output, with its wrappers. If that fails, warn and return None."""
-    if isinstance(llm, BaseLanguageModel):
-        with suppress(NotImplementedError):
-            return llm.with_structured_output(schema)
-        return None
+def change_model(
+    llm: Runnable[Any, Any], change: Callable[[Runnable[Any, Any]], Runnable[Any, Any] | None]
+) -> Runnable[Any, Any] | None:
+    """Return a Runnable with its models changed inside their wrappers. None if one of them cannot be changed.
+
+    Args:
+        llm: A model, perhaps inside `bind`, `with_config`, `with_retry` and `with_fallbacks`.
+        change: Function from a model, or another Runnable, to the changed one.
+    """
     if isinstance(llm, RunnableBindingBase):  # bind, with_config, with_retry
-        bound = with_schema(llm.bound, schema)
+        bound = change_model(llm.bound, change)
         return bound and llm.model_copy(update={"bound": bound})
     if isinstance(llm, RunnableWithFallbacks):
-        first, *others = (with_schema(runnable, schema) for runnable in llm.runnables)
+        first, *others = (change_model(runnable, change) for runnable in llm.runnables)
         if first is None or None in others:
             return None
         return llm.model_copy(update={"runnable": first, "fallbacks": others})
-    warn(
-        f"A {type(llm).__name__} has no structured output, so the prompt asks for JSON. Pass the model itself, or the "
-        "result of its bind, with_retry or with_fallbacks."
-    )
-    return None
+    return change(llm)
+
+
+def with_schema(llm: Runnable[Any, Any], schema: dict[str, Any]) -> Runnable[Any, Any] | None:
+    """Return the model with structured output, with its wrappers. If that fails, warn and return None."""
+
+    def add_schema(model: Runnable[Any, Any]) -> Runnable[Any, Any] | None:
+        if isinstance(model, BaseLanguageModel):
+            with suppress(NotImplementedError):
+                return model.with_structured_output(schema)
+            return None
+        warn(
+            f"A {type(model).__name__} has no structured output, so the prompt asks for JSON. Pass the model itself, "
+            "or the result of its bind, with_retry or with_fallbacks."
+        )
+        return None
+
+    return change_model(llm, add_schema)
 
 
 def takes_temperature(llm: Runnable[Any, Any]) -> bool:
@@ -159,18 +175,12 @@ def takes_temperature(llm: Runnable[Any, Any]) -> bool:
 
 def with_temperature(llm: Runnable[Any, Any], temperature: float) -> Runnable[Any, Any] | None:
     """Return the model at a temperature, with its wrappers. Return None if it has no field `temperature`."""
-    if isinstance(llm, BaseLanguageModel):
-        has_field = "temperature" in type(llm).model_fields
-        return llm.model_copy(update={"temperature": temperature}) if has_field else None
-    if isinstance(llm, RunnableBindingBase):  # bind, with_config, with_retry
-        bound = with_temperature(llm.bound, temperature)
-        return bound and llm.model_copy(update={"bound": bound})
-    if isinstance(llm, RunnableWithFallbacks):
-        first, *others = (with_temperature(runnable, temperature) for runnable in llm.runnables)
-        if first is None or None in others:
-            return None
-        return llm.model_copy(update={"runnable": first, "fallbacks": others})
-    return None
+
+    def set_temperature(model: Runnable[Any, Any]) -> Runnable[Any, Any] | None:
+        has_field = isinstance(model, BaseLanguageModel) and "temperature" in type(model).model_fields
+        return model.model_copy(update={"temperature": temperature}) if has_field else None  # type: ignore[attr-defined]
+
+    return change_model(llm, set_temperature)
 
 
 def cache_key(llm: Runnable[Any, Any]) -> str:

@@ -82,10 +82,7 @@ class LangChainStore(FrameworkStore):
     # --- Search
 
     def _retrieve(self, retriever: Runnable[str, list[Document]], question: str) -> Requests[list[StoredChunk[Any]]]:
-        arguments = question, self._config
-        [documents] = yield [
-            FunctionRequest(partial(retriever.invoke, *arguments), partial(retriever.ainvoke, *arguments))
-        ]
+        [documents] = yield [FunctionRequest.of(retriever.invoke, retriever.ainvoke, question, self._config)]
         return self._read_found(self._document_filter.filter_results(documents, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
@@ -140,7 +137,7 @@ class LangChainStore(FrameworkStore):
 
     def _get_from_store(self, ids: Sequence[str]) -> Requests[list[StoredChunk[Any]] | None]:
         if self._key_store is not None:
-            [values] = yield [FunctionRequest(partial(self._key_store.mget, ids), partial(self._key_store.amget, ids))]
+            [values] = yield [FunctionRequest.of(self._key_store.mget, self._key_store.amget, ids)]
             return self._permit_fetched(_name_by_keys(ids, values))
         if self.store is None:
             return None

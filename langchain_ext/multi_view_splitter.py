@@ -16,15 +16,7 @@ from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import Preset, as_settings
-from drillrank.views import (
-    VIEWS,
-    Chunking,
-    Context,
-    SectionChunk,
-    SizeLimit,
-    Summarizer,
-    View,
-)
+from drillrank.views import VIEWS, Chunking, Context, SectionChunk, SizeLimit, Summarizer, View
 from langchain_ext._llm import FrameworkLLM, cache_key
 from langchain_ext._records import document_names
 from langchain_ext.loader import convert_document

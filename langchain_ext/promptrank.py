@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
@@ -58,10 +57,7 @@ class _DocumentStores(PathStores[Document]):
         return passage_of(record, name, self.settings.title_key, self.settings.metadata_fields)
 
     def hop_event(self, hop: dict[str, Any]) -> FunctionRequest:
-        return FunctionRequest(
-            partial(dispatch_custom_event, HOP_EVENT, hop, config=self.config),
-            partial(adispatch_custom_event, HOP_EVENT, hop, config=self.config),
-        )
+        return FunctionRequest.of(dispatch_custom_event, adispatch_custom_event, HOP_EVENT, hop, config=self.config)
 
 
 def _open_stores(component: Any, config: RunnableConfig | None = None, name: str = "") -> _DocumentStores:

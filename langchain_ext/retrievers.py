@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
@@ -12,17 +13,15 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from drillrank.frameworks.components import EXPLAIN, BRMGRFields, ModelFields
-from drillrank.frameworks.memory_views import ViewSearchSettings
 from drillrank.frameworks.metadata import describe_explanation, prefixed
-from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, count_merged
 from drillrank.frameworks.source_passages import retrieve_and_generate
-from drillrank.frameworks.views import FoundSection, ViewRetrieval
+from drillrank.frameworks.views import FoundSection, ViewRetrieval, build_view_retrieval
 from drillrank.llm import Requests, Usage
 from drillrank.settings import Preset
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View, complete_merge
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from langchain_ext._filters import DocumentFilter, Filter
 from langchain_ext._llm import FrameworkLLM, embedding_of, takes_temperature
 from langchain_ext._records import as_raw, read_distinct_documents
@@ -109,20 +108,8 @@ class MultiViewRetriever(QueryRetriever):
 
     def _build_core(self) -> ViewRetrieval[Document]:
         DocumentFilter(self.filters)  # says now what is wrong with it
-        documents = self.documents or []
-        check_searched(type(self).__name__, documents, self.source)
-        merge = complete_merge(self.merge, self.preset)
-        return ViewRetrieval(
-            read_distinct_documents(documents),
-            None if self.source is not None else [document.page_content for document in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
-            embed=embedding_of(self.embed),
-            expander=self._settings.build_expander(self.expand),
-            explain=self.explain,
-            is_filtered=self.filters is not None,
-            retriever_views=list(self.source) if isinstance(self.source, dict) else None,
-            splitter="MultiViewTextSplitter",
-        )
+        sections, text_of = read_distinct_documents(self.documents or []), attrgetter("page_content")
+        return build_view_retrieval(self, sections, text_of, embedding_of(self.embed), "MultiViewTextSplitter")
 
     def _retrieve_requests(
         self, query: str, top_n: int | None, config: RunnableConfig, usage: Usage
@@ -218,9 +205,7 @@ class BRMGRRetriever(BRMGRFields, ModelFields, QueryRetriever):
         counts = count_merged(top_n, self.n_generated, self.preset)
         temperature = self._settings.sampling_temperature(self.preset)
         prompts = self._settings.choose_prompts(temperature, partial(takes_temperature, self.llm))
-        chunks, passages = yield from retrieve_and_generate(
-            self._settings, query, counts.n_generated, prompts, store, counts.n_retrieved
-        )
+        chunks, passages = yield from retrieve_and_generate(self._settings, query, counts, prompts, store)
         retrieved = [as_raw(one.record, one.text) if one.view == "raw" else one.record for one in chunks]
         generated = [GeneratedDocument(id=passage.id, page_content=passage.text) for passage in passages]
         reranker: BRMGRRerank = self.core.model_copy(update={"top_n": counts.top_n})

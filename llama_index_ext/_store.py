@@ -54,10 +54,7 @@ def underlying_index(source: object) -> VectorStoreIndex | None:
 
 def get_nodes_request(docstore: BaseDocumentStore, ids: Sequence[str]) -> FunctionRequest:
     """Return the request for the nodes with these ids in a document store."""
-    return FunctionRequest(
-        partial(docstore.get_nodes, list(ids), raise_error=False),
-        partial(docstore.aget_nodes, list(ids), raise_error=False),
-    )
+    return FunctionRequest.of(docstore.get_nodes, docstore.aget_nodes, list(ids), raise_error=False)
 
 
 class LlamaIndexStore(FrameworkStore):
@@ -113,11 +110,7 @@ class LlamaIndexStore(FrameworkStore):
                 # A new query object: the framework would leave its vector in the caller's.
                 query = replace(query, embedding=(yield from self._embed(query, retriever._embed_model)))
         is_async = hasattr(retriever, "aretrieve") and getattr(afunction, "__func__", afunction) not in _SYNC_ONLY
-        [hits] = yield [
-            FunctionRequest(
-                partial(retriever.retrieve, query), partial(retriever.aretrieve, query) if is_async else None
-            )
-        ]
+        [hits] = yield [FunctionRequest.of(retriever.retrieve, retriever.aretrieve if is_async else None, query)]
         return read_nodes(self._node_filter.filter_hits(hits, self._component))
 
     def _search_store(self, question: str, n: int, where: Where) -> Requests[tuple[list[StoredChunk[Any]], int]]:
@@ -143,9 +136,7 @@ class LlamaIndexStore(FrameworkStore):
         )
         is_async = getattr(store.aquery, "__func__", store.aquery) not in _SYNC_ONLY
         is_async = is_async and getattr(store, "_aclient", store) is not None  # Qdrant without a client for async calls
-        [result] = yield [
-            FunctionRequest(partial(store.query, query), partial(store.aquery, query) if is_async else None)
-        ]
+        [result] = yield [FunctionRequest.of(store.query, store.aquery if is_async else None, query)]
         if result.nodes is not None:
             return read_nodes(self._permit_hits(result.nodes, result.similarities)), len(result.nodes)
         ids = result.ids or []

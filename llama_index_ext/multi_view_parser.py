@@ -9,22 +9,10 @@ from importlib import metadata
 from typing import Any
 from uuid import uuid4
 
-from llama_index.core.bridge.pydantic import (
-    Field,
-    SerializeAsAny,
-    ValidationInfo,
-    field_serializer,
-    field_validator,
-)
+from llama_index.core.bridge.pydantic import Field, SerializeAsAny, ValidationInfo, field_serializer, field_validator
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import (
-    BaseNode,
-    Document,
-    ImageNode,
-    NodeRelationship,
-    TextNode,
-)
+from llama_index.core.schema import BaseNode, Document, ImageNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tqdm_iterable
 from pydantic import PrivateAttr, computed_field, model_validator
 
@@ -37,15 +25,7 @@ from drillrank.frameworks.settings import SplitterSettings
 from drillrank.frameworks.splitting import Namespaces, SourceDocument, build_chunker, split_documents
 from drillrank.llm import Requests, arun, run
 from drillrank.settings import Preset, as_json
-from drillrank.views import (
-    VIEWS,
-    Chunking,
-    Context,
-    SectionChunk,
-    SizeLimit,
-    Summarizer,
-    View,
-)
+from drillrank.views import VIEWS, Chunking, Context, SectionChunk, SizeLimit, Summarizer, View
 from llama_index_ext._llm import FrameworkLLM, cache_key
 from llama_index_ext._records import copy_templates, refer_to
 from llama_index_ext.pages import join_pages

@@ -18,18 +18,16 @@ from drillrank import LanguageModel
 from drillrank.errors import check_positive, warn
 from drillrank.explanation.explanations import explains
 from drillrank.frameworks.constructors import component
-from drillrank.frameworks.memory_views import ViewSearchSettings
-from drillrank.frameworks.sections import check_searched
 from drillrank.frameworks.settings import ResultLimit, count_merged
 from drillrank.frameworks.source_passages import retrieve_and_generate
-from drillrank.frameworks.views import FoundSection, ViewRetrieval
+from drillrank.frameworks.views import FoundSection, build_view_retrieval
 from drillrank.llm import FunctionRequest, Requests, Usage
 from drillrank.rerank.brmgr import BRMGRPreset
 from drillrank.rerank.prior import Prior
 from drillrank.settings import Preset, as_settings
 from drillrank.structure.record_store import RecordStore
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View, complete_merge
+from drillrank.views import VIEWS, Expansion, Merge, RetrieverName, View
 from llama_index_ext._filters import Filters, NodeFilter
 from llama_index_ext._llm import FrameworkLLM, embedding_of
 from llama_index_ext._records import annotate_node, check_nodes, check_source, read_content, read_nodes
@@ -128,18 +126,9 @@ class MultiViewRetriever(QueryRetriever):
         elif self.source is not None:
             check_source(self, self.source)
         NodeFilter(self.filters)  # says now what is wrong with them
-        check_searched(type(self).__name__, documents, self.source)
-        merge = complete_merge(self.merge, self.preset)
-        self._views = ViewRetrieval(
-            read_nodes(documents),
-            None if self.source is not None else [read_content(node, MetadataMode.EMBED) for node in documents],
-            settings=ViewSearchSettings(self.views, self.weights, merge, self.retriever, self._settings.language),
-            embed=embedding_of(self.embed),
-            expander=self._settings.build_expander(self.expand),
-            explain=self.explain,
-            is_filtered=self.filters is not None,
-            retriever_views=list(self.source) if isinstance(self.source, Mapping) else None,
-            splitter="MultiViewNodeParser",
+        text_of = partial(read_content, mode=MetadataMode.EMBED)
+        self._views = build_view_retrieval(
+            self, read_nodes(documents), text_of, embedding_of(self.embed), "MultiViewNodeParser"
         )
 
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
@@ -169,7 +158,7 @@ class BRMGRRetriever(QueryRetriever):
 
     Args:
         source: Any LlamaIndex retriever, an index or a record store. The latter two are searched for `top_n` nodes, or
-            10 if there is no limit. The views of a section count as one node, its raw one.
+            10 without a limit. The views of a section count as one node, its raw one.
         llm: LLM that writes the passages. None takes `Settings.llm` at each query.
         n_generated: Number of passages that the LLM writes, with one call each. None is 3, or 10 with a preset.
         model: Language model that ranks: a `load_language_model` specification, or a language model.
@@ -239,19 +228,12 @@ class BRMGRRetriever(QueryRetriever):
     def _retrieve_requests(self, query: str, query_bundle: QueryBundle, usage: Usage) -> Requests[list[NodeWithScore]]:
         access_filter = NodeFilter(self.filters, self.source)
         store = LlamaIndexStore(query_bundle, self.source, access_filter, component=type(self).__name__)
-        counts = self._counts
         prompts = self._settings.choose_prompts(self._temperature, self._writes.takes_temperature)
-        chunks, passages = yield from retrieve_and_generate(
-            self._settings, query, counts.n_generated, prompts, store, counts.n_retrieved
-        )
+        chunks, passages = yield from retrieve_and_generate(self._settings, query, self._counts, prompts, store)
         retrieved = [NodeWithScore(node=chunk.record, score=chunk.score) for chunk in chunks]
         generated = [NodeWithScore(node=GeneratedNode(id_=passage.id, text=passage.text)) for passage in passages]
-        rerank, arguments = self._rerank, ([*retrieved, *generated], query_bundle)
-        [merged] = yield [
-            FunctionRequest(
-                partial(rerank.postprocess_nodes, *arguments), partial(rerank.apostprocess_nodes, *arguments)
-            )
-        ]
+        rerank, nodes = self._rerank, [*retrieved, *generated]
+        [merged] = yield [FunctionRequest.of(rerank.postprocess_nodes, rerank.apostprocess_nodes, nodes, query_bundle)]
         return merged  # type: ignore[no-any-return]
 
 

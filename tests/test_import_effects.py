@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.heavy_libraries import HEAVY
+
 PROGRAM = """
 import importlib, json, logging, os, signal, sys, threading, warnings
 
@@ -45,7 +47,8 @@ changed = [
     for group in ("loggers", "dispatchers") for name, value in before.pop(group, dict()).items()
     if value != after[group].get(name)
 ]
-print(json.dumps(changed + [(name, value, after[name]) for name, value in before.items() if after[name] != value]))
+changed += [(name, value, after[name]) for name, value in before.items() if after[name] != value]
+print(json.dumps([changed, sorted(set(name.partition(".")[0] for name in sys.modules))]))
 """
 FRAMEWORKS = {
     "llama_index_ext": "import llama_index.core, llama_index.core.query_engine, llama_index.core.postprocessor, numpy",
@@ -53,8 +56,14 @@ FRAMEWORKS = {
 }
 
 
+OTHERS = {"llama_index_ext": "langchain_core", "langchain_ext": "llama_index"}
+
+
 @pytest.mark.parametrize("adapter", FRAMEWORKS)
-def test_an_import_changes_nothing_global(adapter):
+def test_an_import_changes_nothing_global_and_loads_no_heavy_library_nor_the_other_framework(adapter):
     program = PROGRAM.format(adapter=adapter, frameworks=FRAMEWORKS[adapter])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == []
+    changed, loaded = json.loads(done.stdout)
+    assert changed == []
+    assert adapter in loaded
+    assert not {*loaded} & {*HEAVY, OTHERS[adapter], "rich"}

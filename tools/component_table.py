@@ -12,7 +12,14 @@ from drillrank.components import COMPONENTS, Component
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = {  # and the columns that each shows
-    ROOT / "docs" / "which-component.md": ("job", "LlamaIndex", "LangChain", "core", "needs", "paper"),
+    ROOT / "docs" / "which-component.md": ("job", "LlamaIndex", "LangChain", "core", "arguments", "paper"),
+}
+ARGUMENTS = {  # of the core class, by what a component needs
+    "PromptRank": "`prompt_rank`: a `PromptRank`",
+    "chunks": "`chunks`: those of `MultiViewChunker`",
+    "llm": "`llm`",
+    "neural model": "`model`: a neural one",
+    "retriever": "`retrieve`: a function",
 }
 BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
 
@@ -24,7 +31,7 @@ def cells(one: Component) -> dict[str, str]:
         "LlamaIndex": code(one.llama_index),
         "LangChain": code(one.langchain),
         "core": code([one.name]),
-        "needs": ", ".join([*one.needs, *([f"`[{one.extra}]`"] if one.extra else [])]) or "–",
+        "arguments": ", ".join(ARGUMENTS[need] for need in one.needs) or "–",
         "paper": f"[{one.paper.authors}](https://arxiv.org/abs/{one.paper.arxiv})" if one.paper else "–",
     }
 

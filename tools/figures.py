@@ -2,7 +2,8 @@
 
     python tools/figures.py [FILE]...
 
-A table stands between `<!-- figures: COMMAND -->` and `<!-- end of figures -->`; columns in "ms" vary with the machine.
+A table stands between `<!-- figures: COMMAND -->` and `<!-- end of figures -->`. Times are not compared: they vary with
+the machine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def rows(text: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
         if cells and not head:
             head = cells
         elif cells and not line.startswith("|---"):
-            known = [(name, cell) for name, cell in zip(head, cells, strict=True) if not name.startswith("ms ")]
+            known = [(name, cell) for name, cell in zip(head, cells, strict=True) if not name.startswith("time")]
             found[cells[0], cells[1] if head[1] == "first stage" else ""] = known
         head = head if cells else []
     return found

@@ -38,35 +38,37 @@ class Area(NamedTuple):
 AREAS = {
     "scoring": Area(
         "likelihood/unigram likelihood/encoder rerank/base rerank/two_stages rerank/prior",
-        "unigram saved_unigram scale first_stage sentence_vectors rankers upr"
-        " sums two_stages explanation drillrank/multihop/corpus_sources drillrank/multihop/first_hop brmgr"
-        " likelihood_presets"
-        " twins golden_scores drillrank/neural/encoders drillrank/rerank/promptrank",
+        "likelihood/unigram likelihood/saved_unigram likelihood/sentence_vectors likelihood/mixture rerank/scales"
+        " rerank/prior rerank/rankers rerank/upr rerank/two_stages rerank/brmgr rerank/formula rerank/twins"
+        " rerank/promptrank explanation/explanations multihop/corpus_sources multihop/first_hop golden_scores"
+        " neural/encoders",
     ),
     "budgets": Area(
         "likelihood/tokenizer prompts",
-        "budget prompts d3_budget self_ask drillrank/neural/budgets drillrank/neural/prompt_tokens"
-        " drillrank/neural/trusted_wording",
+        "likelihood/tokenizer prompts drilldown/d3_budget drilldown/self_ask neural/budgets neural/prompt_tokens"
+        " neural/trusted_wording",
     ),
     "paths": Area(
         "multihop/search multihop/beam multihop/path_scorer multihop/sources multihop/result multihop/explaining"
         " multihop/prior multihop/hyperlinks multihop/mentions multihop/aliases multihop/missing rerank/prior",
-        "scale twins explanation first_stage drillrank/multihop/search drillrank/multihop/pairs"
-        " drillrank/multihop/scope drillrank/multihop/first_hop drillrank/multihop/growing"
-        " drillrank/multihop/corpus_sources drillrank/multihop/tfidf_links drillrank/multihop/result"
-        " drillrank/multihop/explaining drillrank/multihop/prior drillrank/multihop/registers"
-        " drillrank/multihop/missing drillrank/multihop/links drillrank/multihop/hyperlinks"
-        " drillrank/multihop/mentions drillrank/multihop/aliases",
+        "rerank/scales rerank/twins rerank/prior explanation/explanations multihop/search multihop/pairs"
+        " multihop/scope multihop/first_hop multihop/growing multihop/corpus_sources multihop/tfidf_links"
+        " multihop/result multihop/explaining multihop/prior multihop/registers multihop/missing multihop/links"
+        " multihop/hyperlinks multihop/mentions multihop/aliases",
     ),
     "filters": Area(
         "frameworks/filters",
-        "filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
+        "frameworks/filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
         " langchain_ext/filters_inside llama_index_ext/filters llama_index_ext/filters_inside",
     ),
-    "merging": Area("views/index views/chunks", "drillrank/views/index drillrank/views/chunks drillrank/views/views"),
-    "pages": Area("structure/plain structure/pages frameworks/pages", "drillrank/structure/plain files pages_of_files"),
-    "answers": Area("drilldown/answers drilldown/answer_vocabularies", "answers"),
+    "merging": Area("views/index views/chunks", "views/index views/chunks views/views"),
+    "pages": Area(
+        "structure/plain structure/pages frameworks/pages",
+        "structure/plain structure/any_file frameworks/pages_of_files",
+    ),
+    "answers": Area("drilldown/answers drilldown/answer_vocabularies", "drilldown/answers"),
 }
+OUTSIDE = {"conformance", "langchain_ext", "llama_index_ext"}
 OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived", 24: "timed out", -24: "timed out"}
 OUTCOMES |= {36: "timed out", 152: "timed out", 255: "timed out"}
 
@@ -77,9 +79,10 @@ def modules(area: str) -> list[str]:
 
 
 def test_files(area: str) -> list[str]:
-    """Its tests: of the core, unless a folder is named."""
-    named = (Path("tests", test if "/" in test else f"drillrank/{test}") for test in AREAS[area].tests.split())
-    return [str(path.with_name(f"test_{path.name}.py")) for path in named]
+    """Return its test files. Names are below `tests/drillrank`, or below `tests` if an adapter or a suite is named."""
+    names = AREAS[area].tests.split()
+    paths = (Path("tests", name if name.partition("/")[0] in OUTSIDE else f"drillrank/{name}") for name in names)
+    return [str(path.with_name(f"test_{path.name}.py")) for path in paths]
 
 
 def lay_out(area: str) -> Path:

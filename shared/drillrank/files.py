@@ -183,8 +183,8 @@ def is_outside(path: Path, folder: Path) -> bool:
 def warn_about_links(n_links: int, folder: Path) -> None:
     """Warn once about all links that lead outside a folder."""
     if n_links:
-        links = "1 link that leads" if n_links == 1 else f"{n_links} links that lead"
-        warn(f"{links} outside {folder} not followed: name the targets, or ask with --follow-links.")
+        links = "1 symbolic link that leads" if n_links == 1 else f"{n_links} symbolic links that lead"
+        warn(f"{links} outside {folder} not followed. Name the targets as files, or add --follow-links.")
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -121,6 +121,12 @@ class FunctionRequest:
     function: Function
     afunction: Function | None = None
 
+    @classmethod
+    def of(cls, function: Function, afunction: Function | None, *arguments: Any, **options: Any) -> FunctionRequest:
+        """Return the request for a function, and its variant if there is one, with these arguments."""
+        acall = None if afunction is None else functools.partial(afunction, *arguments, **options)
+        return cls(functools.partial(function, *arguments, **options), acall)
+
 
 Requests = Generator[Sequence[Any], Sequence[Any], Result]
 """Generator that yields lists of requests, receives one answer for each request, and returns a result."""

@@ -93,7 +93,7 @@ class Path:
     def __post_init__(self) -> None:
         object.__setattr__(self, "passages", tuple(self.passages))
         if not self.passages or not all(isinstance(passage, Passage) for passage in self.passages):
-            raise InvalidInput(f"passages of a path must be at least one passage, got {self.passages!r:.200}.")
+            raise InvalidInput(f"A path must consist of one or more Passage objects, got {self.passages!r:.200}.")
         object.__setattr__(self, "ids", tuple([passage.id for passage in self.passages]))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -37,13 +38,17 @@ def as_settings(cls: type[SettingsT], settings: SettingsT | Mapping[str, Any]) -
     >>> as_settings(BeamSettings, {"with": 3})
     Traceback (most recent call last):
     ...
-    drillrank.errors.InvalidInput: BeamSettings cannot be made from {'with': 3}. Use the fields width.
+    drillrank.errors.InvalidInput: BeamSettings has no field 'with'. Did you mean 'width'? Its fields are width.
     """
     if isinstance(settings, cls):
         return settings
     names = [item.name for item in fields(cls)]  # type: ignore[arg-type]  # a dataclass
-    if not isinstance(settings, Mapping) or not settings.keys() <= set(names):
-        raise InvalidInput(f"{cls.__name__} cannot be made from {settings!r:.200}. Use the fields {', '.join(names)}.")
+    if not isinstance(settings, Mapping):
+        raise InvalidInput(f"settings must be {cls.__name__} or a dictionary of its fields, got {settings!r:.200}.")
+    for name in settings.keys() - set(names):
+        near = get_close_matches(str(name)[:100], names, 1)
+        advice = f"Did you mean {near[0]!r}? " if near else ""
+        raise InvalidInput(f"{cls.__name__} has no field {name!r:.200}. {advice}Its fields are {', '.join(names)}.")
     return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
 
 

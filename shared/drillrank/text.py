@@ -359,8 +359,7 @@ def count_tokens(text: str) -> int:
     r"""Estimate the number of tokens of a text without a vocabulary.
 
     The sum over English prose, Markdown and JSON is within 2 % of the encodings cl100k_base and o200k_base, over code
-    within 8 %. The error of single passages is about 8 %, and larger in other languages, 25 % for German. The command
-    `python -m benchmarks tokens` measures these errors.
+    within 8 %. The error of single passages is about 8 %, and larger in other languages, 25 % for German.
 
     >>> count_tokens("The Rhine flows through Basel, a town of 180,000 people.\n")
     15

@@ -78,7 +78,8 @@ def tiny_likelihood(tiny_monot5) -> LanguageModels:
 @pytest.fixture(scope="session")
 def tiny_paths(tiny_likelihood) -> LanguageModels:
     """Under one instruction: the suite is to stay short."""
-    return replace(tiny_likelihood, usual=tiny_likelihood.usual | {"instructions": PROMPTRANK_INSTRUCTIONS[:1]})
+    one = {"instructions": PROMPTRANK_INSTRUCTIONS[:1]}
+    return replace(tiny_likelihood, configured=tiny_likelihood.configured | one, usual=tiny_likelihood.usual | one)
 
 
 class SlowServedModel(Slow, ServedModel):

@@ -17,9 +17,9 @@ from llama_index.core.node_parser import SentenceSplitter
 from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
 from drillrank.text import count_tokens
 from tests.conformance.corpus import ticks_during
+from tests.conformance.dictionary_stores import DictionaryStore
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, build, each_reader
 from tests.conformance.readers import ASKED, BOOK, TARGET, Crowd, about, adversary, scripts
-from tests.conformance.test_multi_view_truth import DictionaryStore
 from tests.conformance.text_store import TextStore
 from tests.examples import examples
 

@@ -10,7 +10,7 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoders import ENCODERS, Encoder
 from tests.conformance.corpus import BOOK, QUERY, QUESTION, TEXTS
 from tests.conformance.frameworks import LangChain, both_frameworks, hashed
-from tests.langchain_ext.test_load import restored
+from tests.langchain_ext.loading import restored
 
 
 class HashingEncoder(Encoder):

@@ -12,7 +12,7 @@ from drillrank.errors import InvalidInput
 from tests.conformance.frameworks import LangChain, LlamaIndex
 from tests.conformance.leaks import FILTERS, World, cases, letters, scene
 from tests.conformance.server_store import ServerStore
-from tests.conformance.test_store_is_the_truth import CASES, STORES, asked
+from tests.conformance.stale_stores import CASES, STORES, asked
 from tests.examples import some
 
 for_each = pytest.mark.parametrize(("filled", "way", "theirs", "form", "build"), some(cases(STORES, ["declared"]), 2))

@@ -21,10 +21,10 @@ from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.frameworks import LangChain, build
 from tests.conformance.langchain_reader import Reader
 from tests.conformance.readers import Judge
-from tests.conformance.test_retrievers import BUILD
-from tests.conformance.test_retrievers import DOCUMENTS as OF_BOTH
-from tests.conformance.test_traces import Runs as Trees
-from tests.conformance.test_traces import below
+from tests.conformance.retriever_cases import BUILD
+from tests.conformance.retriever_cases import DOCUMENTS as OF_BOTH
+from tests.conformance.runs import Runs as Trees
+from tests.conformance.runs import below
 
 DOCUMENTS = OF_BOTH[LangChain]
 

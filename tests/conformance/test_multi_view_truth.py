@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
@@ -21,25 +21,15 @@ from llama_index.core.schema import IndexNode, TextNode, TransformComponent
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 import langchain_ext
-import llama_index_ext
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.frameworks.filters import parse_filter
 from tests.conformance.corpus import BOOK, QUESTION
+from tests.conformance.dictionary_stores import DictionaryStore, pieces, tenant
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.text_store import TextStore
 from tests.examples import examples
 
 VIEWS = ("raw", "keywords", "summary")
 SECRET = BOOK.replace("Basel and Cologne", "the secret caves")
-
-
-def pieces(host, text=BOOK, id_="book", **metadata):
-    """The views of a document."""
-    fields = {"namespace_key": "tenant"} if "tenant" in metadata else {}
-    if host is LlamaIndex:
-        document = NodesDocument(text=text, id_=id_, metadata=metadata)
-        return llama_index_ext.MultiViewNodeParser(**fields)([document])
-    return langchain_ext.MultiViewTextSplitter(**fields).split_documents([Document(text, id=id_, metadata=metadata)])
 
 
 def two_tenants(host):
@@ -295,10 +285,6 @@ def test_a_store_that_the_host_s_index_filled_is_searched_as_often():
 # Filters
 
 
-def tenant(name="a"):
-    return MetadataFilter(key="tenant", value=name)
-
-
 def only_a(record):
     return record.metadata["tenant"] == "a"
 
@@ -356,25 +342,6 @@ def test_one_filter_governs_every_look_up(kind, number, how):
             assert len(found) == len(sections(made)) / 2
         assert not any("secret" in str(record.model_dump()) for record in found)
         assert told == []
-
-
-class DictionaryStore(VectorStore):
-    """Takes dictionaries as filters only, no vectors, and knows nothing by id; as little as a store may do."""
-
-    def __init__(self, pieces):
-        self.inner = LangChain.index()
-        self.inner.add_documents(pieces)
-        self.searched = []
-
-    def similarity_search(self, query, k=4, filter=None, **kwargs):
-        assert not kwargs
-        holds = parse_filter({} if filter is None else filter)
-        self.searched.append(k)
-        return self.inner.similarity_search(query, k=k, filter=lambda document: holds(document.metadata) is True)
-
-    @classmethod
-    def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
-        raise NotImplementedError
 
 
 @pytest.mark.parametrize("expand", [None, "neighbours"])

@@ -23,7 +23,7 @@ from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.structure.imported import Part, build_document
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
-from tests.conformance.test_pages_of_loaders import ASKED, PARAGRAPHS, folded, pages
+from tests.conformance.loaded_pages import ASKED, PARAGRAPHS, folded, pages
 from tests.pdf_files import pdf_of
 from tests.word_files import word_file
 

@@ -30,7 +30,7 @@ from tests.conformance.corpus import ticks_during
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks, each_reader
 from tests.conformance.readers import FACTS, HOPS, Crowd, adversary, everything, reasoner, scripts
 from tests.examples import examples
-from tests.langchain_ext.test_d3 import Log
+from tests.langchain_ext.listening import Log
 
 
 def source(host: Any, **fields: Any) -> Any:

@@ -7,60 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from llama_index.core import VectorStoreIndex
 
-from drillrank.testing.listening import Heard
-from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
-from tests.conformance.hearing import ask
+from tests.conformance.frameworks import both_frameworks
 from tests.conformance.leaks import (
     DOCUMENTS,
     OVER_RETRIEVERS,
     OVER_STORES,
     PLACES,
-    QUESTION,
     TENANTS,
-    World,
     cases,
     check_story,
-    letters,
     scene,
 )
-from tests.conformance.server_store import ServerStore
-from tests.conformance.text_store import TextStore
+from tests.conformance.stale_stores import CASES, asked, in_memory, vectors_only
 from tests.examples import examples, some
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink]
 
 
-def in_memory(form: Any) -> World:
-    return World(LangChain, LangChain.index(embedding=LangChain.embedding(letters)), form)
-
-
-def on_a_server(form: Any) -> World:
-    return World(LangChain, ServerStore(LangChain.embedding(letters)), form)
-
-
-def vectors_only(form: Any) -> World:
-    return World(LlamaIndex, LlamaIndex.index(embedding=LlamaIndex.embedding(letters)), form)
-
-
-def with_texts(form: Any) -> World:
-    model = LlamaIndex.embedding(letters)
-    return World(LlamaIndex, VectorStoreIndex.from_vector_store(TextStore(), embed_model=model), form)
-
-
-STORES = {"langchain": in_memory, "server": on_a_server, "simple": vectors_only, "texts": with_texts}
-CASES = cases(STORES)
 ALONE = cases({"langchain": in_memory, "simple": vectors_only}, ("declared", "function"), given=True)
-
-
-async def asked(world: World, component: Any, llm: Any, theirs: bool, asynchronous: bool) -> Heard:
-    return await ask(world.host, component, QUESTION, llm, theirs, asynchronous)
 
 
 @both_frameworks

@@ -8,7 +8,6 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tracers import BaseTracer
 from llama_index.core import Document as LlamaIndexDocument
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -18,6 +17,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 
 import langchain_ext
 import llama_index_ext
+from tests.conformance.runs import Runs, below
 
 TEXT = "# Rent\n\nThe rent is 100 francs.\n\n# Pets\n\nNo dogs.\n\nNo cats."
 QUESTION = "What is the rent?"
@@ -65,26 +65,6 @@ def test_spans_and_events_of_llama_index(traced, asynchronous):
     [step], [end] = events.told[drilled]["D3StepEvent"], events.told[drilled]["D3EndEvent"]
     assert (step.kind, step.n_candidates, len(step.chosen)) == ("likelihood", 3, 2)
     assert (end.usage["llm_calls"], end.problems) == (0, [])
-
-
-class Runs(BaseTracer):
-    """Keeps the trees of runs."""
-
-    run_inline = True
-
-    def __init__(self):
-        super().__init__()
-        self.roots, self.told = [], []
-
-    def on_custom_event(self, name, data, *, run_id, **kwargs):
-        self.told.append((name, data, run_id))
-
-    def _persist_run(self, run):
-        self.roots.append(run)
-
-
-def below(run, name):
-    return [found for child in run.child_runs for found in [child, *below(child, name)] if found.name == name]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

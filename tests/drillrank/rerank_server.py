@@ -9,8 +9,9 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -55,6 +56,21 @@ def answer(api: str, payload: dict[str, Any]) -> Any:
     return {"object": "list", "data": results, "model": payload["model"], "usage": {"total_tokens": 9}}
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Answer of a server that does not rerank.
+
+    Attributes:
+        status: Status code.
+        body: Text of the answer.
+        headers: Further headers.
+    """
+
+    status: int
+    body: str = "{}"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 class RerankServer:
     """Serves `/rerank`, `/v1/rerank` and `/v2/rerank`.
 
@@ -62,7 +78,7 @@ class RerankServer:
         payloads: Body of every request.
         paths: Path of every request.
         keys: Header `Authorization` of every request.
-        faults: Answers of the next requests: a status, a whole body, or a function that changes the answer.
+        faults: Answers of the next requests: a status, a refusal, a whole body, or a function that changes the answer.
         seconds: Duration of every request.
         most: Largest number of concurrent requests.
     """
@@ -71,7 +87,7 @@ class RerankServer:
         self.payloads: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str | None] = []
-        self.faults: list[int | str | Callable[[Any], Any]] = []
+        self.faults: list[int | str | Refusal | Callable[[Any], Any]] = []
         self.seconds = 0.0
         self.running, self.most = 0, 0
         self._lock = threading.Lock()
@@ -93,18 +109,17 @@ class RerankServer:
                 with server._lock:
                     server.running -= 1
                 if isinstance(fault, int):
-                    self._send(fault, json.dumps({"error": f"refused, got {payload}"}))
+                    fault = Refusal(fault, json.dumps({"error": f"refused, got {payload}"}))
                 elif isinstance(fault, str):
-                    self._send(200, fault)
-                else:
+                    fault = Refusal(200, fault)
+                if not isinstance(fault, Refusal):
                     body = answer(api, payload)
-                    self._send(200, json.dumps(body if fault is None else fault(body)))
-
-            def _send(self, status: int, body: str) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body.encode())))
+                    fault = Refusal(200, json.dumps(body if fault is None else fault(body)))
+                self.send_response(fault.status)
+                for name, value in {"Content-Length": str(len(fault.body.encode())), **fault.headers}.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(body.encode())
+                self.wfile.write(fault.body.encode())
 
             def log_message(self, *_: Any) -> None:
                 pass

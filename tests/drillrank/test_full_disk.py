@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -16,19 +12,7 @@ from drillrank.evaluation.results_file import QuestionResult, ResultsFile
 from drillrank.files import check_target, replace_file
 from drillrank.likelihood.encoder import SentenceVectors
 from drillrank.likelihood.unigram import UnigramModel
-
-
-@contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes; the system refuses the rest, as a full disk does."""
-    before, writes_no_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # Python would keep half of what it compiles
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        sys.dont_write_bytecode = writes_no_bytecode
+from tests.drillrank.limited_files import room_for
 
 
 def test_no_file_takes_the_place_of_a_pipe_or_device(tmp_path):

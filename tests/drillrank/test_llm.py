@@ -7,8 +7,7 @@ import contextvars
 import json
 import pickle
 import threading
-import time
-from collections import Counter, UserDict
+from collections import UserDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
@@ -33,6 +32,7 @@ from drillrank.llm import (
     strip_reasoning,
 )
 from drillrank.text import count_tokens
+from tests.drillrank.helpers import Writer, both_ways, drive
 from tests.examples import examples
 
 prompts = st.text("ab é!?", max_size=5)
@@ -97,13 +97,6 @@ class AsyncOnly:
 
 def shown(replies):
     return [(reply.text, str(reply.failure)) for reply in replies]
-
-
-def drive(how, *given, **more):
-    return run(*given, **more) if how == "run" else asyncio.run(arun(*given, **more))
-
-
-both_ways = pytest.mark.parametrize("how", ["run", "arun"])
 
 
 # What is asked, and how
@@ -450,22 +443,6 @@ def test_a_remembered_answer_costs_nothing_and_what_is_of_no_use_is_asked_again_
     assert drive(how, requests, answer, usage=usage, on_reply=replies.append) == ["KNOWN", "B", "C", "D", "", ""]
     assert answers == {"a": "KNOWN", "b": "B", "c": "C", "d": "D"}
     assert (usage.calls, [reply.from_cache for reply in replies]) == (5, [True] + [False] * 5)
-
-
-class Writer:
-    """Counts its prompts, and answers when others had the time to come."""
-
-    def __init__(self, fails=0):
-        self.calls, self.fails, self.lock = Counter(), fails, threading.Lock()
-
-    def complete(self, prompt):
-        with self.lock:
-            self.calls[prompt] += 1
-            self.fails -= 1
-            if self.fails >= 0:
-                raise ConnectionError("no route")
-        time.sleep(0.01)
-        return prompt.upper()
 
 
 class AsyncWriter(Writer):

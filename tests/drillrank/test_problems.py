@@ -18,8 +18,7 @@ from drillrank.llm import run
 from drillrank.structure import parse_document
 from drillrank.views import Chunker, ViewWriter
 from tests.conformance import langchain_reader, llama_index_reader
-from tests.drillrank.helpers import Says, paragraph_d3, refuses
-from tests.drillrank.test_llm import both_ways, drive
+from tests.drillrank.helpers import Says, both_ways, drive, paragraph_d3, refuses
 
 LONG = " ".join(f"Sentence number {n} about stones." for n in range(60))
 BOOK = f"# Rhine\n\nThe Rhine is 1,230 km long.\n\nIt rises in the Alps.\n\n# Stones\n\n{LONG}\n\nThey are hard."

@@ -23,8 +23,10 @@ from drillrank.prompts import TruncatableText, prompt_text
 from tests.drillrank.neural.conftest import wrapped
 from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
 
+if "DRILLRANK_FAMILIES" not in os.environ:  # before the configurations of all architectures are imported
+    pytest.skip("two minutes of computing: make test-families", allow_module_level=True)
+
 pytestmark = [
-    pytest.mark.skipif("DRILLRANK_FAMILIES" not in os.environ, reason="two minutes of computing: make test-families"),
     pytest.mark.filterwarnings("default"),
     pytest.mark.timeout(300),
 ]

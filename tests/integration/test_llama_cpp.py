@@ -22,8 +22,7 @@ from drillrank.errors import DrillrankError, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, ServedModel
 from tests.drillrank.neural.conftest import wrapped
-from tests.drillrank.neural.test_trusted_wording import CHAT
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.tokenizers_of_all_kinds import CHAT, byte_level
 
 PYTHON = os.environ.get("DRILLRANK_LLAMA_CPP_PYTHON")
 SERVER = os.environ.get("DRILLRANK_LLAMA_SERVER")

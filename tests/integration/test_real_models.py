@@ -25,7 +25,7 @@ from drillrank import D3, UPR, Passage, PromptRank, Relevance, load_language_mod
 from drillrank import Path as DocumentPath
 from drillrank.rerank.promptrank import PROMPTRANK_INSTRUCTIONS
 from drillrank.rerank.relevance import ANSWER_PRESETS
-from tests.integration.test_vllm import PYTHON, VLLM
+from tests.integration.vllm import PYTHON, VLLM
 
 FOLDER = Path(os.environ.get("DRILLRANK_MODELS", "/nowhere")).expanduser()
 pytestmark = [

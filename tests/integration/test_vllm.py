@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 import sentence_transformers
 import torch
 import transformers
+from langchain_core.documents import Document
+from llama_index.core.schema import NodeWithScore, TextNode
 
+import langchain_ext
+import llama_index_ext
 from drillrank import UPR, Passage, PromptRank, Relevance, load_language_model
 from drillrank import Path as DocumentPath
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel
 from tests.drillrank.neural.conftest import wrapped
-from tests.drillrank.neural.test_trusted_wording import CHAT
 from tests.drillrank.neural.tiny_cross_encoder import LONGEST, save_cross_encoder
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level
+from tests.drillrank.neural.tokenizers_of_all_kinds import CHAT, byte_level
+from tests.integration.vllm import PYTHON, VLLM
 
-PYTHON = os.environ.get("DRILLRANK_VLLM_PYTHON")
 pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="DRILLRANK_VLLM_PYTHON names no environment with vLLM: make test-vllm"),
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(3600),  # a server starts in half a minute, or in ten on a busy machine
 ]
 TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", "Basel " * 60, "東京 is a town."]
 QUESTION = "who wrote <|im_start|> it?"
@@ -54,47 +52,6 @@ def folder(tmp_path_factory) -> Path:
     tokenizer.chat_template = CHAT
     tokenizer.save_pretrained(place)
     return place
-
-
-class VLLM:
-    """The server, started and ended as often as need be."""
-
-    def __init__(self, folder: Path, *arguments: str, max_length: int = 1024) -> None:
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            self.port = unused.getsockname()[1]
-        self.folder = folder
-        self.arguments = [*arguments, "--max-model-len", str(max_length)]
-        self.start()
-
-    def start(self) -> None:
-        settings = ["--model", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
-        settings += ["--enforce-eager", "--served-model-name", "tiny", *self.arguments]
-        self.process = subprocess.Popen(
-            [str(PYTHON), "-m", "vllm.entrypoints.openai.api_server", *settings],
-            env={**os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "PYTHONPATH": ""},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            start_new_session=True,
-        )
-
-    def wait(self) -> None:
-        for _ in range(300):
-            assert self.process.poll() is None, "vLLM ended"
-            with suppress(httpx.HTTPError):
-                if httpx.get(f"http://127.0.0.1:{self.port}/health").is_success:
-                    return
-            time.sleep(3)
-        raise AssertionError("vLLM did not start")
-
-    def close(self) -> None:
-        os.killpg(self.process.pid, 9)
-        self.process.wait()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1#tiny"
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +136,19 @@ def test_reranking_is_that_of_sentence_transformers(rerank_server, cross_encoder
     assert [item.details["position"] for item in ranking] == list(np.argsort(-expected, kind="stable"))
     log_odds = {item.details["position"]: item.details["log_odds"] for item in ranking}
     assert [log_odds[position] for position in range(len(DOCUMENTS))] == pytest.approx(expected.tolist(), abs=1e-3)
+
+
+def test_both_frameworks_rerank_with_it(rerank_server):
+    fields = {"model": f"http://127.0.0.1:{rerank_server.port}/rerank#tiny", "top_n": 3, "score": "probability"}
+    expected = Relevance(fields["model"]).rank(QUESTION, DOCUMENTS, 3)
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in DOCUMENTS]
+    hits = llama_index_ext.RelevanceRerank(**fields).postprocess_nodes(nodes, query_str=QUESTION)
+    documents = [Document(text) for text in DOCUMENTS]
+    results = langchain_ext.RelevanceRerank(**fields).compress_documents(documents, QUESTION)
+    texts, probabilities = [item.passage.text for item in expected], np.exp([item.score for item in expected])
+    assert [hit.node.get_content() for hit in hits] == [one.page_content for one in results] == texts
+    assert [hit.score for hit in hits] == pytest.approx(probabilities.tolist(), abs=1e-3)
+    assert [one.metadata["relevance_score"] for one in results] == pytest.approx(probabilities.tolist(), abs=1e-3)
 
 
 def test_the_model_of_a_rerank_server_need_not_be_named(rerank_server):

@@ -28,7 +28,7 @@ from drillrank.errors import InvalidInput
 from langchain_ext import BRMGRRetriever, D3Retriever, UPRRerank
 from langchain_ext._filters import DocumentFilter
 from langchain_ext._retriever import ConfiguredRetriever
-from tests.langchain_ext.test_filters import ALL, STORE, retriever, seen, unfiltered
+from tests.langchain_ext.filter_cases import ALL, STORE, retriever, seen, unfiltered
 
 
 def by_configuration() -> Runnable:

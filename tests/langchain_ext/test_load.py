@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -14,17 +13,10 @@ from langchain_core.runnables import RunnableLambda
 import langchain_ext
 from drillrank import load_language_model
 from tests.conformance.corpus import QUESTION
+from tests.langchain_ext.loading import restored
 
 DOCUMENTS = [Document("# Owls\n\nThey hoot.", id="owls", metadata={"tenant": "a"}), Document("Foxes hunt.", id="fox")]
 MINE = {"tenant": "a"}
-
-
-def restored(component: Any, *others: type) -> Any:
-    """What `loads` makes of it, as the page on LangChain says."""
-    allowed = [type(component), Document, PromptTemplate, *others]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that `loads` is in beta
-        return loads(dumps(component), allowed_objects=allowed, valid_namespaces=["langchain_ext"])
 
 
 @pytest.mark.parametrize(

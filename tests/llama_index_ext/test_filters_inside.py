@@ -31,7 +31,7 @@ from llama_index.core.vector_stores.types import (
 from drillrank.errors import InvalidInput
 from llama_index_ext import BRMGRRetriever, D3Retriever, MultiViewRetriever, PromptRankRetriever
 from llama_index_ext._filters import NodeFilter
-from tests.llama_index_ext.test_filters import ALL, INDEX, retriever, seen, unfiltered, where
+from tests.llama_index_ext.filter_cases import ALL, INDEX, retriever, seen, unfiltered, where
 
 
 def fusion(*retrievers: BaseRetriever) -> BaseRetriever:

@@ -213,7 +213,8 @@ def change_config(agent: Agent, name: str, entry: Entry | None) -> FileChange:
         return FileChange(path, before, before)
     backup = _read(path.with_name(path.name + _BACKUP_SUFFIX))
     with suppress(InvalidInput):
-        if set_entry(backup or "", path.name, agent.key, name, old_entry) == text:
+        has_older_entry = get_entry(backup or "", path.name, agent.key, name) is not None  # of an earlier installation
+        if not has_older_entry and set_entry(backup or "", path.name, agent.key, name, old_entry) == text:
             return FileChange(path, before, backup, is_undo=True)
     return FileChange(path, before, remove_entry(text, path.name, agent.key, name))
 

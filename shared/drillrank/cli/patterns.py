@@ -45,7 +45,7 @@ def _match_paths(option: str, patterns: Sequence[str], paths: Sequence[str]) -> 
         # None if the pattern does not match; False if it matches and begins with an exclamation mark
         decisions = [rule.check_file(path).include for path in paths]
         if all(decision is None for decision in decisions):
-            warn(f"{option} {pattern!r:.200} matches no file. Write a pattern such as '*.md' or 'drafts/'.")
+            warn(f"{option} {pattern!r:.200} matches no file. It is relative to each folder: check the spelling.")
         is_matched = [old if new is None else new for old, new in zip(is_matched, decisions, strict=True)]
     return is_matched
 

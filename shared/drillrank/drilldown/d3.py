@@ -57,6 +57,7 @@ from drillrank.errors import InvalidInput, check_limits, warn
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.encoders import as_encoder
+from drillrank.likelihood.unigram import UnigramModel
 from drillrank.llm import LLM, Requests, Usage, arun, run
 from drillrank.passages import Passage, Ranked, check_query, check_top_n, read_query
 from drillrank.rerank.relevance import MonoT5
@@ -69,8 +70,8 @@ Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | st
 OnStep = Callable[[StepReport], object]
 
 _INCOMPLETE = (
-    "D3 did not get a usable answer to all that it asked, or could not ask about everything. `problems` of the result "
-    "lists each case."
+    "D3: the LLM did not judge everything. Calls failed, answers were unusable, or max_calls was reached. Likelihood "
+    "chose in its place. `problems` of the result lists each case: check the LLM, or raise max_calls."
 )
 
 
@@ -106,6 +107,7 @@ class D3:
     - `nothing_matched`: True if no paragraph contains a question word. The results are then in document order. Always
       False with an LLM or an encoder.
     - `problems`: Everything that went wrong; absent if nothing did.
+    - `log_odds`: Log-odds of relevance, if a judge read it (`D3Settings.judge`).
     - The details of `UPR` or `MonoT5`.
 
     Raises:
@@ -202,7 +204,8 @@ class D3:
         """Find evidence without blocking the event loop; see `retrieve`. Prompts of one step are sent concurrently."""
         llm = self._choose_llm(llm)
         if llm is None:
-            return await self.language_model.run_in_worker(
+            slowest = self.settings.judge or self.settings.monot5 or self.language_model
+            return await slowest.run_in_worker(
                 partial(self.retrieve, question, documents, top_n, max_tokens=max_tokens, on_step=on_step)
             )
         usage = Usage(count=self._count_tokens)
@@ -337,6 +340,11 @@ class D3:
             raise InvalidInput(
                 f"hops=2 requires evidence that likelihood ranks, got paragraphs={strategy!r:.200}. Remove hops, "
                 "or leave out the LLM."
+            )
+        if settings.judge is not None and (strategy != "likelihood" or type(self.language_model) is not UnigramModel):
+            raise InvalidInput(
+                f"judge adds to the scores of the built-in model, got model={self.language_model.spec!r:.200} and "
+                f"paragraphs={strategy!r:.200}. Remove judge, or leave out the model and the LLM."
             )
         follows_schemas = getattr(self.llm, "takes_schemas", False) and not has_own_prompts
         return replace(

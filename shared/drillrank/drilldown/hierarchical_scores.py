@@ -146,10 +146,6 @@ class HierarchicalScores:
             in_sections = (section_counts + mu * above) / (lengths + mu)
             self._in_sections.append(np.where(smooths, in_sections, above))
 
-    def frequencies(self) -> dict[str, int]:
-        """Count each term in the paragraphs without headings. All terms that are not in the question count as one."""
-        return self.counts.frequencies()
-
     def context(self, paragraph_indices: Integers) -> Floats:
         """Return what pages and documents add to the likelihood of some paragraphs under `UnigramModel`."""
         own_likelihoods = np.zeros(len(paragraph_indices))

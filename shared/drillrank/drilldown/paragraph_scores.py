@@ -30,7 +30,7 @@ from drillrank.corpus.documents import Unit
 from drillrank.drilldown.confidence import read_stop_words
 from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.hierarchical_scores import MU, HierarchicalScores, log_posteriors
-from drillrank.drilldown.passage_reader import PassageReader
+from drillrank.drilldown.passage_reader import PassageJudge, PassageReader, ReadsPassages
 from drillrank.drilldown.question_scores import EMBEDDING_WEIGHTS, QuestionScores
 from drillrank.explanation import Explanation, Term
 from drillrank.likelihood import LanguageModel, Likelihood, load_language_model
@@ -47,6 +47,7 @@ FOLLOWED = "what points here"
 TEMPERATURE = 2.0  # T
 EXPECTED = 2.0  # m
 FUSED_TEMPERATURE = 2.5  # T with embeddings
+JUDGED_TEMPERATURE = 3.0  # T with a judge
 COMPLEMENT = "adds to the best passage"
 REACHED = "a better passage leads here"
 COMPLEMENT_WEIGHT = 0.2  # β. From .25, one-place questions of the tuning folder lose (`benchmarks two_places`).
@@ -66,6 +67,7 @@ class ParagraphScorer:
         unit: Unit of evidence.
         has_vectors: True if embeddings are part of the question scores.
         n_read: Number of paragraphs that a neural model reads: those with the best question scores.
+        judge: Model that judges them, if the language model is lexical.
     """
 
     def __init__(
@@ -79,9 +81,11 @@ class ParagraphScorer:
         *,
         has_vectors: bool,
         n_read: int,
+        judge: PassageJudge | None = None,
     ) -> None:
         self._paragraphs, self._titles = paragraphs, titles
-        self._lm, self._n_read, self._reader = lm, n_read, PassageReader.from_model(lm)
+        self._lm, self._n_read, self._is_judged = lm, n_read, judge is not None
+        self._reader: ReadsPassages | None = judge or PassageReader.from_model(lm)
         self._uses_term_statistics = type(lm) is UnigramModel or self._reader is not None
         self.question_scores, self._corpus_indices = question_scores, corpus_indices
         self._weights, self._unit, self._has_vectors = EMBEDDING_WEIGHTS[unit], unit, has_vectors
@@ -109,7 +113,7 @@ class ParagraphScorer:
     @property
     def is_lexical(self) -> bool:
         """True if only term statistics decide."""
-        return not self._has_vectors and type(self._lm) is UnigramModel
+        return not self._has_vectors and type(self._lm) is UnigramModel and not self._is_judged
 
     def hierarchical_scores(self, question: str) -> HierarchicalScores:
         """Return the scores of all paragraphs from term statistics alone."""
@@ -250,8 +254,7 @@ class ParagraphScorer:
         if self._reader is None:
             return iter(())
         read = [(item.details, self._titled[index]) for item, index in entries if item.details["read"]]
-        log_likelihoods = [details["log_likelihood"] for details, _ in read]
-        return iter(self._reader.explain(question, [passage for _, passage in read], log_likelihoods))
+        return iter(self._reader.explain(question, [passage for _, passage in read], [details for details, _ in read]))
 
     def _uses_neural_model(self, item: Ranked[Passage]) -> bool:
         return not self._uses_term_statistics and bool(item.details["read"])
@@ -289,6 +292,8 @@ class ParagraphScorer:
     def count_best(self, totals: Sequence[float] | Floats) -> int:
         """Return the number of best paragraphs that maximizes the expected F1, given S of all candidates."""
         temperature = FUSED_TEMPERATURE if self._has_vectors else TEMPERATURE
+        if self._is_judged:
+            temperature = JUDGED_TEMPERATURE
         return maximize_expected_f1(totals, temperature=temperature)
 
 
@@ -348,9 +353,9 @@ class ParagraphScores:
         """Return the details of one paragraph, without its total.
 
         Keys: `tokens` and `nothing_matched`; `matched` with the unigram model; the details of `UPR` with another model;
-        `log_likelihood`, `cut_tokens` and `read` with a reader; `cosine` and `section_cosine` with an embedding;
-        `read`, False, if the paragraph was not read; `complement`, what a passage gains because it adds to the best
-        one; `link` and `path_gain` at the end of a path.
+        `log_likelihood`, `cut_tokens` and `read` with a reader, `log_odds` in place of the first with a judge; `cosine`
+        and `section_cosine` with an embedding; `read`, False, if the paragraph was not read; `complement`, what a
+        passage gains because it adds to the best one; `link` and `path_gain` at the end of a path.
         """
         return {"tokens": self.n_tokens, **self._details.of_row(row)}
 

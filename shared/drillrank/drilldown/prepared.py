@@ -6,7 +6,7 @@ that of the same documents in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -210,17 +210,15 @@ class PreparedCorpus:
             f"headings {HEADINGS_VERSION} {language}", partial(list_heading_names, language=language)
         )
 
-    def likeliest_documents(self, question: str, totals: Floats, as_of: Date | None, n: int) -> list[int]:
-        """Return the indices of the `n` likeliest documents, in the order of the corpus."""
-        document_of = self._layout.document_of[self._layout.section_of]
-        order = top(log_posteriors(totals, document_of, TEMPERATURE), len(self._layout.ids))
-        return sorted(islice((index for index in order if not self.find_outdated([index], question, as_of)), n))
+    def likeliest_documents(self, totals: Floats, n: int, may_read: Callable[[int], bool]) -> list[int]:
+        """Return the indices of the `n` likeliest documents that may be read, in the order of the corpus."""
+        order = top(log_posteriors(totals, self.document_of, TEMPERATURE), len(self._layout.ids))
+        return sorted(islice(filter(may_read, order), n))
 
     def documents_with_best_paragraphs(
         self,
-        question: str,
         totals: Floats,
-        as_of: Date | None,
+        may_read: Callable[[int], bool],
         min_paragraphs: int,
         top_n: int | None,
         temperature: float,
@@ -229,9 +227,8 @@ class PreparedCorpus:
         """Return the indices of the documents with the best paragraphs, in the order of the corpus.
 
         Args:
-            question: The question.
             totals: Scores of the paragraphs of all documents, shape (paragraphs,).
-            as_of: Date after which documents are left out.
+            may_read: Function from the index of a document to False if it must not be read.
             min_paragraphs: Minimum number of best paragraphs that are needed.
             top_n: Number of paragraphs of the result; None for as many as maximize the expected F1.
             temperature: T of the posterior.
@@ -240,8 +237,7 @@ class PreparedCorpus:
         Returns:
             The indices, the number of paragraphs of the result, and a score below which no paragraph is in the result.
         """
-        layout, outdated = self._layout, set[int]()
-        document_of = layout.document_of[layout.section_of]  # [n_paragraphs]
+        layout, document_of, outdated = self._layout, self.document_of, set[int]()
         n_needed = min_paragraphs
         while True:
             current = ~np.isin(document_of, list(outdated))
@@ -249,7 +245,7 @@ class PreparedCorpus:
             n_result = top_n or maximize_expected_f1(totals[current], temperature=temperature)
             best = [index for index in top(of_current, max(n_needed, n_result + 1)) if current[index]]
             documents = set(document_of[best].tolist())
-            if late := self.find_outdated(documents, question, as_of):
+            if late := {document for document in documents if not may_read(document)}:
                 outdated |= late
                 continue
             texts = (
@@ -261,10 +257,9 @@ class PreparedCorpus:
                 return sorted(documents), n_result, float(totals[best[-1]]) if len(best) > n_result else -np.inf
             n_needed = 4 * len(best)  # texts repeat each other: look further
 
-    def find_outdated(self, documents: Iterable[int], question: str, as_of: Date | None) -> set[int]:
-        """Return those of some documents, given by index, that must not be read."""
-        ids = self._layout.ids
-        return {index for index in documents if self.versions.find_outdated([ids[index]], question, as_of)}
+    def may_read(self, document: int, question: str, as_of: Date | None) -> bool:
+        """Return False for the index of an older version, and of a document later than `as_of`."""
+        return not self.versions.find_outdated([self._layout.ids[document]], question, as_of)
 
     def read_sections(self, documents: Sequence[int]) -> tuple[list[OutlineSection], Integers]:
         """Return the sections of documents, given by ascending index, and the indices of their paragraphs."""

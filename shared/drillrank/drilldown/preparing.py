@@ -18,7 +18,7 @@ from drillrank.drilldown.hierarchical_scores import MU, score_index
 from drillrank.drilldown.last_used import LastUsed
 from drillrank.drilldown.outline import BEGINNING, Outline, OutlineSection, number_section, outline
 from drillrank.drilldown.paragraph_scores import FUSED_TEMPERATURE, N_COMPLEMENTS, TEMPERATURE, ParagraphScorer
-from drillrank.drilldown.passage_reader import PassageReader
+from drillrank.drilldown.passage_reader import PassageJudge, PassageReader
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.question_scores import (
     EMBEDDING_WEIGHTS,
@@ -29,7 +29,7 @@ from drillrank.drilldown.question_scores import (
     combine_scores,
 )
 from drillrank.drilldown.question_terms import JoinedIndex, LevelIndex
-from drillrank.drilldown.settings import READ, READ_ALONE, D3Settings
+from drillrank.drilldown.settings import READ, READ_ALONE, READ_JUDGED, D3Settings
 from drillrank.drilldown.versions import Date, Versions
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel
@@ -207,16 +207,21 @@ class DocumentPreparer:
         """Read those documents of a corpus that have the best paragraphs, and those that links of these lead to."""
         lexical = corpus.hierarchical_scores(question, *self._smoothing_parameters)
         vectors = None if self._embed is None else corpus.read_vectors(self._embed, self._encoder_name, self._weights)
-        has_vectors = vectors is not None
         scores = combine_scores(lexical, question, vectors, self._weights)
-        documents, n_best, least = self._select_documents(question, corpus, scores, top_n, as_of, has_vectors)
-        corpus_paths = self._find_paths(question, corpus, scores, top_n, as_of, least)
+        may_read = partial(corpus.may_read, question=question, as_of=as_of)
+        documents, n_best, least = self._select_documents(corpus, scores, top_n, may_read)
+        corpus_paths = self._find_paths(question, corpus, scores, top_n, may_read, least)
         positions = [position for path in corpus_paths for position in (path.start, path.end)]
         documents = sorted({*documents, *corpus.document_of[positions].tolist()})
         sections, corpus_indices = corpus.read_sections(documents)
         tree = Outline(sections, whole_paths=bool(self._settings.whole_paths))
         scorer = self._make_scorer(
-            tree, lambda _: scores, corpus.names, lexical.frequencies, corpus_indices, has_vectors=has_vectors
+            tree,
+            lambda _: scores,
+            corpus.names,
+            lexical.counts.frequencies,
+            corpus_indices,
+            has_vectors=vectors is not None,
         )
         start_and_end = np.searchsorted(corpus_indices, [(path.start, path.end) for path in corpus_paths]).tolist()
         paths = [
@@ -225,13 +230,7 @@ class DocumentPreparer:
         return PreparedDocuments(tree, scorer, corpus.ids, corpus.names, corpus.versions, n_best, paths=paths)
 
     def _select_documents(
-        self,
-        question: str,
-        corpus: PreparedCorpus,
-        scores: QuestionScores,
-        top_n: int | None,
-        as_of: Date | None,
-        has_vectors: bool,
+        self, corpus: PreparedCorpus, scores: QuestionScores, top_n: int | None, may_read: Callable[[int], bool]
     ) -> tuple[list[int], int | None, float]:
         """Return the documents to read, by index in the corpus, and bounds of the result.
 
@@ -241,16 +240,15 @@ class DocumentPreparer:
         """
         settings, totals = self._settings, scores.totals
         if settings.max_documents is not None:
-            return corpus.likeliest_documents(question, totals, as_of, settings.max_documents), None, -np.inf
-        is_neural = not isinstance(self._language_model, UnigramModel)
+            return corpus.likeliest_documents(totals, settings.max_documents, may_read), None, -np.inf
+        is_neural = not isinstance(self._language_model, UnigramModel) or settings.judge is not None
         n_first = 1 + N_COMPLEMENTS if self._unit == "passage" else 1
         documents, n_best, least = corpus.documents_with_best_paragraphs(
-            question,
             totals,
-            as_of,
+            may_read,
             self._n_read if is_neural else n_first,
             top_n,
-            FUSED_TEMPERATURE if has_vectors else TEMPERATURE,
+            TEMPERATURE if scores.cosines is None else FUSED_TEMPERATURE,
             settings.repeats,
         )
         return (documents, None, -np.inf) if is_neural else (documents, n_best, least)
@@ -261,15 +259,13 @@ class DocumentPreparer:
         corpus: PreparedCorpus,
         scores: QuestionScores,
         top_n: int | None,
-        as_of: Date | None,
+        may_read: Callable[[int], bool],
         least: float,
     ) -> list[EvidencePath]:
         """Return paths between documents of a corpus that may enter the result, by paragraph indices of the corpus."""
         if not self._settings.follows_links:
             return []
-        paths = self._make_path_finder(corpus.document_links).find(
-            question, scores, lambda document: not corpus.find_outdated([document], question, as_of)
-        )
+        paths = self._make_path_finder(corpus.document_links).find(question, scores, may_read)
         # The first passage may yet rise to just behind the best one. Joined paths make room for more passages.
         if top_n or not any(path.is_joined for path in paths):
             return [path for path in paths if scores.totals.max() + path.gain >= least]
@@ -278,6 +274,8 @@ class DocumentPreparer:
     @property
     def _n_read(self) -> int:
         default = READ_ALONE if PassageReader.from_model(self._language_model) is None else READ
+        if self._settings.judge is not None:
+            default = READ_JUDGED
         return self._settings.read or default
 
     @property
@@ -362,6 +360,7 @@ class DocumentPreparer:
             self._unit,
             has_vectors=has_vectors,
             n_read=self._n_read,
+            judge=None if self._settings.judge is None else PassageJudge(self._settings.judge),
         )
 
     def _max_paragraph_tokens(self) -> int:

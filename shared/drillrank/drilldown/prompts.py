@@ -5,9 +5,10 @@ D3 (Nair et al. 2023), section 3.3 and its experiment settings.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.prompts import Template, fill_template
@@ -55,35 +56,42 @@ class ListedText:
     name: str = ""
 
 
-class SelectionPrompt(Protocol):
-    """Question to an LLM about listed texts, and how its answer is read."""
+@dataclass(frozen=True)
+class SelectionPrompt(ABC):
+    """Question to an LLM about listed texts, and how its answer is read.
 
-    @property
-    def schema(self) -> Mapping[str, Any] | None:
-        """JSON schema of the answer; None for answers in words."""
+    Attributes:
+        template: Prompt with `{question}`, and `{outline}` or `{paragraphs}`.
+        schema: JSON schema of the answer; None for answers in words.
+        asks_one_by_one: True if each text has its own prompt.
+    """
 
-    @property
-    def asks_one_by_one(self) -> bool:
-        """Return True if each text has its own prompt."""
+    template: Template
+    schema: Mapping[str, Any] | None = None
+    asks_one_by_one: ClassVar[bool] = False
 
     def render(self, question: str, listed: Sequence[ListedText]) -> str:
         """Return the prompt."""
+        text = "\n".join(self._list_lines(listed))
+        return fill_template(self.template, question=question, outline=text, paragraphs=text)
 
+    @abstractmethod
+    def _list_lines(self, listed: Sequence[ListedText]) -> list[str]:
+        """Return the lines of each text."""
+
+    @abstractmethod
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:
         """Return the indices that an answer names, and whether the answer is usable."""
 
 
 @dataclass(frozen=True)
-class NamesPrompt:
-    """List of named sections with summaries; the LLM answers with names."""
+class NamesPrompt(SelectionPrompt):
+    """List of named sections with summaries; the LLM answers with names (section 3.3.1)."""
 
     template: Template = SECTION_PROMPT
-    schema: Mapping[str, Any] | None = None
-    asks_one_by_one: bool = False
 
-    def render(self, question: str, listed: Sequence[ListedText]) -> str:
-        """Return the prompt of section 3.3.1."""
-        return _fill(self.template, question, [f"* Section: {entry.name}\n{entry.text}" for entry in listed])
+    def _list_lines(self, listed: Sequence[ListedText]) -> list[str]:
+        return [f"* Section: {entry.name}\n{entry.text}" for entry in listed]
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:
         """Return the indices of the named sections."""
@@ -91,20 +99,16 @@ class NamesPrompt:
 
 
 @dataclass(frozen=True)
-class NumbersPrompt:
-    """Numbered list of paragraphs or named sections; the LLM answers with numbers, as text or as JSON."""
+class NumbersPrompt(SelectionPrompt):
+    """Numbered list of paragraphs or named sections (section 3.3.2); the LLM answers with numbers, as text or JSON."""
 
     template: Template = PARAGRAPH_PROMPT
-    schema: Mapping[str, Any] | None = None
-    asks_one_by_one: bool = False
 
-    def render(self, question: str, listed: Sequence[ListedText]) -> str:
-        """Return the prompt of section 3.3.2."""
-        lines = [
+    def _list_lines(self, listed: Sequence[ListedText]) -> list[str]:
+        return [
             f"[{number}] {entry.name}\n{entry.text}" if entry.name else f"[{number}] {entry.text}"
             for number, entry in enumerate(listed, start=1)
         ]
-        return _fill(self.template, question, lines)
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:
         """Return the indices of the chosen numbers."""
@@ -112,22 +116,15 @@ class NumbersPrompt:
 
 
 @dataclass(frozen=True)
-class YesNoPrompt:
+class YesNoPrompt(SelectionPrompt):
     """Single paragraph; the LLM answers yes or no."""
 
     template: Template = BOOLEAN_PROMPT
-    schema: Mapping[str, Any] | None = None
-    asks_one_by_one: bool = True
+    asks_one_by_one = True
 
-    def render(self, question: str, listed: Sequence[ListedText]) -> str:
-        """Return the prompt for one paragraph."""
-        return _fill(self.template, question, [entry.text for entry in listed])
+    def _list_lines(self, listed: Sequence[ListedText]) -> list[str]:
+        return [entry.text for entry in listed]
 
     def parse(self, answer: str, listed: Sequence[ListedText]) -> Choice:  # noqa: ARG002
         """Return index 0 for yes, nothing for no."""
         return parse_yes_no(answer)
-
-
-def _fill(template: Template, question: str, lines: Sequence[str]) -> str:
-    text = "\n".join(lines)
-    return fill_template(template, question=question, outline=text, paragraphs=text)

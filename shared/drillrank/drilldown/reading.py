@@ -54,7 +54,7 @@ def prepare_for_reader(
 
 
 def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: str) -> dict[str, Any] | None:
-    """Return the paragraph of a passage that the question's words are likeliest in.
+    """Return the paragraph of a passage in which, or in whose heading, the question's words are likeliest.
 
     Args:
         passage: Passage whose metadata have `paragraph_spans`.
@@ -69,13 +69,23 @@ def find_best_paragraph(passage: Passage, scores: HierarchicalScores, language: 
     if not spans:
         return None
     texts = [passage.text[text_start:text_end] for _, _, text_start, text_end in spans]
-    log_likelihoods = _log_likelihoods(texts, scores, language)
+    log_likelihoods = _log_likelihoods(_prepend_headings(passage.text, spans), scores, language)
     is_fragment = np.array([len(text.split()) < _MIN_WORDS for text in texts])
     if not is_fragment.all():
         log_likelihoods[is_fragment] = -np.inf
     best = int(log_likelihoods.argmax()) if log_likelihoods.max() > -np.inf else int(is_fragment.argmin())
     start, end, *_ = spans[best]
     return {"text": texts[best], **({} if start is None else {"span": (start, end)})}
+
+
+def _prepend_headings(text: str, spans: Sequence[Sequence[Any]]) -> list[str]:
+    """Return paragraphs, each with the heading that the passage's text has above it."""
+    heading, end, paragraphs = "", 0, []
+    for *_, text_start, text_end in spans:
+        heading = text[end:text_start].strip() or heading
+        end = text_end
+        paragraphs.append(f"{heading}\n{text[text_start:text_end]}")
+    return paragraphs
 
 
 def _log_likelihoods(texts: Sequence[str], scores: HierarchicalScores, language: str) -> Floats:

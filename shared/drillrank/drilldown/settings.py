@@ -36,6 +36,7 @@ _PROMPTS: dict[AnswerBy, tuple[str, str]] = {
 }
 
 READ, READ_ALONE = 20, 50  # paragraphs that a neural model reads: in a sum with the unigram model, and alone
+READ_JUDGED = 8  # paragraphs that a judge reads
 MAX_READ = 1000
 MAX_DOCUMENTS = 8  # default number of documents whose outlines an LLM sees, or that are read from a store
 
@@ -67,7 +68,10 @@ class D3Settings(Settings):
             `path` and `link`. The paper follows none.
         read: Number of paragraphs that a neural `model` reads, at most 1000: those with the best scores from term
             statistics and embeddings. The others follow in their order, with `read` False in their details. None is 20
-            in a sum with the unigram model, such as `"unigram+hf:..."`, and 50 for other neural models.
+            in a sum with the unigram model, such as `"unigram+hf:..."`, 50 for other neural models, and 8 for a judge.
+        judge: Ranker that says for each of the best `read` paragraphs whether it contains relevant information, such as
+            `Relevance("hf:<directory>")` of a model that follows instructions. Its log-odds, times 2, are added to the
+            scores. The model that `D3` ranks by must be the built-in one. Not in the paper.
         guard_tokens: Number of tokens of likely paragraphs outside the chosen sections that become candidates too. A
             summary may omit them. 0 for none.
         summarizer: Summarizer of sections: None takes sentences of the text, or a function from texts to summaries, or
@@ -116,6 +120,7 @@ class D3Settings(Settings):
     follow: bool = True
     hops: Hops | None = None
     read: int | None = None
+    judge: MonoT5 | Relevance | None = None
     guard_tokens: int = 0
     summarizer: SummarizeBy = None
     summary_words: int = 36
@@ -149,8 +154,9 @@ class D3Settings(Settings):
             raise InvalidInput(f"hops must be 1, 2 or None, got {self.hops!r:.200}. Give 2 to follow links.")
         if not isinstance(self.whole_paths, bool | None):
             raise InvalidInput(f"whole_paths must be True, False or None, got {self.whole_paths!r:.200}.")
-        if self.monot5 is not None and not isinstance(self.monot5, MonoT5 | Relevance):
-            raise InvalidInput(f"monot5 must be a MonoT5 or a Relevance, got {self.monot5!r:.100}.")
+        for name, ranker in (("monot5", self.monot5), ("judge", self.judge)):
+            if ranker is not None and not isinstance(ranker, MonoT5 | Relevance):
+                raise InvalidInput(f"{name} must be a MonoT5 or a Relevance, got {ranker!r:.100}.")
         if self.as_of is not None:
             parse_date(self.as_of)
         self._check_numbers()

@@ -226,13 +226,8 @@ class EvidenceRetrieval(Generic[RecordT]):
             prepared = self._prepare_stored(candidates.documents, record_cosines)
 
         # 2. Drill down into them.
-        arguments = question, prepared, top_n
         options: dict[str, Any] = {"max_tokens": max_tokens, "llm": llm, "on_step": on_step}
-        [result] = yield [
-            FunctionRequest(
-                partial(self.d3.retrieve, *arguments, **options), partial(self.d3.aretrieve, *arguments, **options)
-            )
-        ]
+        [result] = yield [FunctionRequest.of(self.d3.retrieve, self.d3.aretrieve, question, prepared, top_n, **options)]
 
         # 3. Find the record of each paragraph.
         report_usage(result.usage)

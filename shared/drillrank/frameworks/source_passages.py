@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from drillrank.frameworks.sections import deduplicate_sections, warn_missing
-from drillrank.frameworks.settings import GenerationSettings
+from drillrank.frameworks.settings import GenerationSettings, MergedCounts
 from drillrank.generation import generated_passages
 from drillrank.llm import Requests, Usage, arun, merge_requests, run
 from drillrank.passages import Passage, check_query
@@ -108,28 +108,21 @@ class RetrievedPassages:
 
 
 def retrieve_and_generate(
-    settings: GenerationSettings,
-    question: str,
-    n_generated: int,
-    prompts: Sequence[str],
-    store: RecordStore,
-    n_retrieved: int,
+    settings: GenerationSettings, question: str, counts: MergedCounts, prompts: Sequence[str], store: RecordStore
 ) -> Requests[tuple[Sequence[StoredChunk[Any]], list[Passage]]]:
     """Search a store, and let an LLM write passages at the same time.
 
     Args:
         settings: Settings of the generation.
         question: The question.
-        n_generated: Number of passages that the LLM writes, with one call each.
+        counts: Numbers of passages that the LLM writes, with one call each, and that the store is asked for.
         prompts: Templates for the passages, as for `generated_passages`.
         store: The store.
-        n_retrieved: Number of records that the store is asked for. A retriever has its own limit.
 
     Raises:
         InvalidInput: The question is blank.
     """
-    passages = generated_passages(check_query(question), n_generated, prompts, settings.on_failure)
-
-    search = search_sections(store, question, n_retrieved)
+    passages = generated_passages(check_query(question), counts.n_generated, prompts, settings.on_failure)
+    search = search_sections(store, question, counts.n_retrieved)
     chunks, generated = yield from merge_requests([search, cast("Requests[Any]", passages)])
     return chunks, generated

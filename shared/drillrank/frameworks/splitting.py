@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from drillrank.errors import InvalidInput
@@ -160,6 +159,6 @@ def split_documents(
         documents: Documents to split.
         show_progress: True shows a bar that counts the LLM calls.
     """
-    arguments = [document.parse() for document in documents], show_progress
-    [chunks] = yield [FunctionRequest(partial(chunker.chunks, *arguments), partial(chunker.achunks, *arguments))]
+    parsed = [document.parse() for document in documents]
+    [chunks] = yield [FunctionRequest.of(chunker.chunks, chunker.achunks, parsed, show_progress)]
     return chunks  # type: ignore[no-any-return]

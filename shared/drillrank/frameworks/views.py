@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from drillrank.frameworks.memory_views import InMemoryViews, ViewSearchSettings
 from drillrank.frameworks.metadata import result_metadata, with_result_metadata
 from drillrank.frameworks.pages import PAGE_KEYS, with_pages_of_span
 from drillrank.frameworks.sections import (
+    check_searched,
     fetch_documents,
     fetch_raw_sections,
     first_raw_by_id,
@@ -26,7 +27,16 @@ from drillrank.llm import Requests
 from drillrank.structure.record_store import RecordStore, search_request
 from drillrank.structure.stored_chunks import StoredChunk
 from drillrank.vectors import Embed
-from drillrank.views import VIEWS, ExpandedSection, MergedSection, SectionExpander, View, explain_views, merge_views
+from drillrank.views import (
+    VIEWS,
+    ExpandedSection,
+    MergedSection,
+    SectionExpander,
+    View,
+    complete_merge,
+    explain_views,
+    merge_views,
+)
 
 RecordT = TypeVar("RecordT")
 
@@ -287,6 +297,41 @@ class ViewRetrieval(Generic[RecordT]):
                 f"there are chunks that {self._splitter} did not make. They are ranked by their text alone, without "
                 f"keywords and summaries. Split the documents with {self._splitter} to have these"
             )
+
+
+def build_view_retrieval(
+    component: Any,
+    sections: Sequence[StoredChunk[RecordT]],
+    text_of: Callable[[RecordT], str],
+    embed: Embed | None,
+    splitter: str,
+) -> ViewRetrieval[RecordT]:
+    """Return the retrieval of a `MultiViewRetriever`.
+
+    Args:
+        component: The retriever.
+        sections: Its documents.
+        text_of: Function from a document to the text that an index in memory has of it.
+        embed: Embedding function of the retriever. None: lexical matching.
+        splitter: Name of the component that makes views, in warnings.
+
+    Raises:
+        InvalidInput: The component has nothing to search, or as for `ViewRetrieval`.
+    """
+    source, settings = component.source, component._settings
+    check_searched(type(component).__name__, sections, source)
+    merge = complete_merge(component.merge, component.preset)
+    return ViewRetrieval(
+        sections,
+        None if source is not None else [text_of(section.record) for section in sections],
+        settings=ViewSearchSettings(component.views, component.weights, merge, component.retriever, settings.language),
+        embed=embed,
+        expander=settings.build_expander(component.expand),
+        explain=component.explain,
+        is_filtered=component.filters is not None,
+        retriever_views=list(source) if isinstance(source, Mapping) else None,
+        splitter=splitter,
+    )
 
 
 @dataclass(frozen=True, slots=True)

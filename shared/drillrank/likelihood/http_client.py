@@ -169,7 +169,8 @@ class HTTPClient:
                 raise self._failure(f"{path} timed out: no whole answer within {self.timeout:g} seconds") from None
             except httpx.HTTPError as error:
                 reason = str(error).rstrip(".") or type(error).__name__
-                failure = self._failure(f"{path} could not be asked: ", reason, " Does the server run?")
+                advice = " Start the server, or correct the address."
+                failure = self._failure(f"{path} could not be asked: ", reason, advice)
             else:
                 if status == 200:
                     return text

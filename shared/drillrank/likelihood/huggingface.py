@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,7 +54,8 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             tokenizer's chat template, for models that were tuned to chat. Rankers of relevance set it themselves.
         show_progress: Whether a bar on standard error counts the sequences.
         prefix_cache: Size of a cache in memory for what the model computes of a prompt up to the question, such as
-            `"1 GB"`. Further questions about the same passages then cost little. None for no cache.
+            `"1 GB"`. Further questions about the same passages then cost little. Of a path, only the first passage is
+            cached. Prompts that are longer than a sliding window of attention are not cached. None for no cache.
         prefix_cache_dir: Folder in which the cache outlives the process, and which processes may share. Only its owner
             can read it, because it contains what the passages say.
         prefix_cache_disk: Size of the files in the folder.
@@ -116,6 +118,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         settle_threads()
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
+        check_directory(self._name)
         with invalid_input(f"{self._name!r:.200} cannot be loaded as a model"):
             config = transformers.AutoConfig.from_pretrained(self._name, **source)
             host = transformers.AutoTokenizer.from_pretrained(self._name, **source)
@@ -217,6 +220,17 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             folder=options["prefix_cache_dir"],
             disk_bytes=parse_bytes("prefix_cache_disk", options["prefix_cache_disk"]),
         )
+
+
+def check_directory(name: str) -> None:
+    """Raise an error if a name can only be a directory, and there is none.
+
+    Raises:
+        InvalidInput: There is no such directory.
+    """
+    is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
+    if is_path and not Path(name).is_dir():
+        raise InvalidInput(f"There is no directory {name!r:.200}. Name the directory of a model, or the id of a model.")
 
 
 def pretrained(kind: Any, name: str, **options: Any) -> Any:

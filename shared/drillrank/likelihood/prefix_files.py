@@ -7,9 +7,11 @@ that the model can be made to repeat. So only its owner can read it.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 import struct
 import time
 from collections.abc import Iterator
@@ -27,6 +29,9 @@ Bytes = npt.NDArray[np.uint8]
 _HEADER = struct.Struct("<16sQQQQ")  # magic, tokens, bytes of a token, sum and exclusive or of the words
 _MAGIC = b"drillrank-prefix"
 _PART = ".part"
+_OWN_NAME = re.compile(rf"[0-9a-f]{{40}}|[0-9a-f]{{16}}{re.escape(_PART)}")  # the folder may have other files, too
+_LISTING_SHARE = 16  # of the bound that this process writes before it counts again what others have written
+_UNWRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # read-only, or full
 _ABANDONED_SECONDS = 3600  # then the process that wrote a temporary file is taken for dead
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?B)?", re.IGNORECASE | re.ASCII)
@@ -48,7 +53,7 @@ def parse_bytes(name: str, size: str | int) -> int:
     match = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
     n_bytes = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else size
     if not isinstance(n_bytes, int) or isinstance(n_bytes, bool) or n_bytes < 1:
-        raise InvalidInput(f'{name} must be a number of bytes, such as "1 GB", got {size!r:.200}.')
+        raise InvalidInput(f'{name} must be a positive number of bytes, such as "1 GB", got {size!r:.200}.')
     return n_bytes
 
 
@@ -68,23 +73,29 @@ class PrefixFiles:
         fingerprint: Name of all that the states depend on except the tokens: weights, configuration, layout.
         max_bytes: Bytes that the files of all models may have together. The least recently used ones give way.
 
+    On a disk that is full or read-only, files that are there are read, and a warning says that none are written.
+
     Raises:
-        InvalidInput: The folder cannot be created.
+        InvalidInput: The folder cannot be created, or belongs to another user.
     """
 
     def __init__(self, folder: str | os.PathLike[str], fingerprint: str, max_bytes: int) -> None:
-        self._root = Path(folder)
+        self._root = Path(folder).expanduser().absolute()
         self._folder = self._root / f"prefixes-{fingerprint}"
         self.max_bytes = max_bytes
         self._warned = WarnOnce()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._folder.chmod(0o700)  # `mkdir` applies the umask, and the folder may be older
+            if stat.S_IMODE(self._folder.stat().st_mode) != 0o700:  # the umask was applied, or the folder is older
+                self._folder.chmod(0o700)
         except OSError as cause:
-            raise InvalidInput(
-                f"prefix_cache_dir {str(folder)!r:.200} cannot be used: {cause.strerror}. Name a folder that you own."
-            ) from cause
-        self._n_bytes = sum(file.n_bytes for file in self._list_files())
+            if cause.errno not in _UNWRITABLE:
+                raise InvalidInput(
+                    f"prefix_cache_dir {str(folder)!r:.200} cannot be used: {cause.strerror}. Name a folder that you "
+                    "own."
+                ) from cause
+            self._warn_unwritable()
+        self._count_bytes()
 
     def has(self, key: bytes) -> bool:
         """Return True if there is a file for the segment. It may turn out to be damaged."""
@@ -130,10 +141,14 @@ class PrefixFiles:
                 file.write(states.data)
             part.replace(path)
             self._n_bytes += n_bytes
+            self._n_written += n_bytes
         except OSError:
             with suppress(OSError):
                 part.unlink()
-            self._warn_once("The prefix cache cannot be written to its folder. Prefixes are kept in memory only.")
+            self._warn_unwritable()
+
+    def _warn_unwritable(self) -> None:
+        self._warn_once("The prefix cache cannot be written to its folder. Prefixes are kept in memory only.")
 
     def _warn_once(self, message: str) -> None:
         if self._warned.new("files", [message]):
@@ -145,6 +160,8 @@ class PrefixFiles:
     def _list_files(self) -> Iterator[_StoredFile]:
         """List the files of all models. Temporary files of processes that ended are deleted."""
         for path in self._root.glob("prefixes-*/*"):
+            if not _OWN_NAME.fullmatch(path.name):
+                continue
             with suppress(OSError):  # another process deleted it meanwhile
                 status = path.stat()
                 if path.suffix != _PART:
@@ -152,12 +169,18 @@ class PrefixFiles:
                 elif status.st_mtime < time.time() - _ABANDONED_SECONDS:
                     path.unlink()
 
+    def _count_bytes(self) -> list[_StoredFile]:
+        """Count the bytes of all files, and list them, least recently used first."""
+        files = sorted(self._list_files())
+        self._n_bytes, self._n_written = sum(file.n_bytes for file in files), 0
+        return files
+
     def _make_room(self, n_bytes: int) -> None:
         """Delete the least recently used files if the new one would exceed the bound. A tenth is then free."""
-        if self._n_bytes + n_bytes <= self.max_bytes:
+        is_counted = self._n_written + n_bytes <= self.max_bytes // _LISTING_SHARE
+        if is_counted and self._n_bytes + n_bytes <= self.max_bytes:
             return
-        files = sorted(self._list_files())  # counts what other processes wrote
-        self._n_bytes = sum(file.n_bytes for file in files)
+        files = self._count_bytes()
         if self._n_bytes + n_bytes <= self.max_bytes:
             return
         for file in files:

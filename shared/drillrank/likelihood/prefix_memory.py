@@ -92,7 +92,7 @@ class PrefixMemory:
             raise InvalidInput(f"prefix_cache={n_bytes} is less than the {layout.token_bytes} bytes of a token.")
         try:
             self._block = _allocate((self.n_rows, layout.token_bytes), device)
-        except (MemoryError, RuntimeError) as cause:
+        except (MemoryError, RuntimeError, ValueError, OverflowError) as cause:  # the last two beyond 64 bits
             raise InvalidInput(f"prefix_cache={n_bytes} is more memory than {device} has. Lower it.") from cause
         self._free_rows = np.arange(self.n_rows)
         self._n_free = self.n_rows

@@ -39,7 +39,7 @@ _SHARING = frozenset(
     """.split()  # noqa: SIM905  # one a line is hard to read
 )
 
-_LOGIT_BYTES = {"cpu": 64 * 2**20}  # of float32 logits at once
+_LOGIT_BYTES = {"cpu": 256 * 2**20}  # of float32 logits at once; fewer would read the weights more often
 _BATCH_TOKENS = {"cpu": 2048, "mps": 8192, "cuda": 32768}
 _WIDTH_STEP = 8  # batches are padded to multiples of it
 _SOFTMAX_ROWS = {"cpu": 16}  # few enough for float32 logits to stay in the cache

@@ -26,16 +26,11 @@ LINKS_IN_TEXTS: tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...]
 PAPER_LINK_NAMES: tuple[Literal["metadata", "hyperlinks"], ...] = ("metadata", "hyperlinks")
 """Names of the kinds of links that a component follows with `preset="paper"`: ids in metadata, and hyperlinks."""
 
-LINKS: tuple[LinkSource, ...] = (passage_links, Hyperlinks(), TitleMentions(), NameMentions())
-"""Kinds of links that a path search follows by default."""
-
-PAPER_LINKS: tuple[LinkSource, ...] = (passage_links, Hyperlinks())
-"""Kinds of links that a path search follows with `preset="paper"`: ids in `Passage.links`, and hyperlinks."""
-
 
 def default_links(preset: Preset | None) -> tuple[LinkSource, ...]:
-    """Return the links that a path search follows if the caller passes none."""
-    return PAPER_LINKS if preset == "paper" else LINKS
+    """Return the links that a path search follows if the caller passes none: `Passage.links` in place of metadata."""
+    _, *names = default_link_names(preset)
+    return passage_links, *named_links(names)
 
 
 def default_link_names(preset: Preset | None) -> tuple[Literal["metadata", "hyperlinks", "titles", "names"], ...]:

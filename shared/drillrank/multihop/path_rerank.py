@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from drillrank.llm import Requests, run
@@ -14,13 +13,14 @@ from drillrank.multihop.result import OnHop, PathResult, PathTrace
 from drillrank.multihop.search import PathSearch
 from drillrank.multihop.sources import EmptySource, PassageSource, handlers
 from drillrank.passages import Passage, Ranked, as_passages, by_id, check_query, check_top_n
+from drillrank.rerank.base import AsksModel, in_worker
 from drillrank.rerank.prior import RetrievalScores
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.settings import Preset
 from drillrank.vectors import Embed
 
 
-class PathRerank:
+class PathRerank(AsksModel):
     """Reranker of passages by their best path of linked passages: a path search that starts from these passages.
 
     Passages with the same id have the same links and the same score, those of the first one.
@@ -55,7 +55,7 @@ class PathRerank:
         preset: Preset | None = None,
         settings: PathSettings | Mapping[str, Any] = PathSettings(),
     ) -> None:
-        self.prompt_rank = prompt_rank
+        self.prompt_rank, self.language_model = prompt_rank, prompt_rank.language_model
         self.path_search = PathSearch(
             prompt_rank, corpus, links=links, first_stage=EmptySource(), embed=embed, preset=preset, settings=settings
         )
@@ -100,20 +100,7 @@ class PathRerank:
         requests = self.requests(query, passages, top_n, scores=scores)
         return run(requests, handlers=handlers(source or EmptySource(), on_hop))
 
-    async def arank(
-        self,
-        query: str,
-        passages: Iterable[Passage | str],
-        top_n: int | None = None,
-        *,
-        scores: RetrievalScores | None = None,
-        source: PassageSource | None = None,
-        on_hop: OnHop | None = None,
-    ) -> PathResult[Passage]:
-        """Rank without blocking the event loop. For the arguments, result and errors see `rank`."""
-        return await self.prompt_rank.language_model.run_in_worker(
-            partial(self.rank, query, passages, top_n, scores=scores, source=source, on_hop=on_hop)
-        )
+    arank = in_worker(rank)
 
     def requests(
         self,

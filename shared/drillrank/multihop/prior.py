@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from drillrank.errors import InvalidInput
@@ -37,6 +37,7 @@ from drillrank.multihop.links import Names, NameTable
 from drillrank.multihop.mentions import weigh_question_words
 from drillrank.passages import PARENTHETICAL, Passage, Path, Ranked, ranked, title_match_tokens
 from drillrank.rerank.prior import NO_PRIOR, FirstStageScores, Prior, RetrievalScores, check_paired, divisor, posteriors
+from drillrank.settings import as_settings
 from drillrank.text import name_tokens, terms
 
 
@@ -84,10 +85,7 @@ class PathPrior:
         >>> PathPrior.from_dict({"jump": 0.2}).jump
         0.2
         """
-        names = [item.name for item in fields(PathPrior)]
-        if not set(settings) <= set(names):
-            raise InvalidInput(f"PathPrior cannot be made from {settings!r:.200}. Use the fields {', '.join(names)}.")
-        return PathPrior(**settings)
+        return as_settings(PathPrior, settings)
 
     def __post_init__(self) -> None:
         for name in ("jump", "named", "single", "longer"):

@@ -333,19 +333,11 @@ class PathSearch:
         return PathResult(tuple(passages), trace, partial(explain_paths, scope.collection.scorer.prompt_rank, trace))
 
     def path_requests(
-        self,
-        query: str,
-        top_n: int | None = None,
-        *,
-        candidates: Sequence[Passage] | None = None,
-        scores: RetrievalScores | None = None,
-        fetched: bool = False,
-        missing: PathSettings | None = None,
-        usage: Usage | None = None,
+        self, query: str, top_n: int | None = None, *, usage: Usage | None = None, **start: Any
     ) -> Requests[PathResult[Path]]:
         """Return `search_paths` as a generator of requests. For the arguments see `requests`."""
         check_top_n(top_n)
-        scope = yield from self._open_scope(query, candidates, scores, fetched, missing)
+        scope = yield from self._open_scope(query, **start)
         trace = yield from self._search_hops(scope)
         paths = rank_paths(scope, trace, usage)[:top_n]
         return PathResult(tuple(paths), trace, partial(explain_paths, scope.collection.scorer.prompt_rank, trace))
@@ -353,10 +345,10 @@ class PathSearch:
     def _open_scope(
         self,
         query: str,
-        candidates: Sequence[Passage] | None,
-        scores: RetrievalScores | None,
-        fetched: bool,
-        missing: PathSettings | None,
+        candidates: Sequence[Passage] | None = None,
+        scores: RetrievalScores | None = None,
+        fetched: bool = False,
+        missing: PathSettings | None = None,
     ) -> Requests[SearchScope]:
         """Retrieve the F candidates if none are passed, and set up everything that the steps of the search share."""
         check_query(query)

@@ -32,13 +32,7 @@ from drillrank.prompts import Prompt, TruncatableText, TrustedText, check_questi
 from drillrank.rerank.base import AsksModel, in_worker
 from drillrank.rerank.explaining import name_of
 from drillrank.rerank.formula import PRESETS
-from drillrank.rerank.prior import (
-    Prior,
-    RetrievalScores,
-    check_paired,
-    check_prior,
-    scores_by_question,
-)
+from drillrank.rerank.prior import Prior, RetrievalScores, check_paired, check_prior, scores_by_question
 from drillrank.rerank.upr import UPR, UPR_PROMPT, split_template
 from drillrank.settings import Settings, as_settings, check_one_of
 from drillrank.text import without_surrogates

@@ -26,7 +26,7 @@ from drillrank.errors import InvalidInput, LacksCapability, check_limits, check_
 from drillrank.explanation import Explanation, Explanations, Term
 from drillrank.explanation.terms import ODDS
 from drillrank.likelihood import LanguageModel, NextTokenRequest, NextTokens, Request, load_language_model
-from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
+from drillrank.likelihood.base import RelevanceRequest
 from drillrank.likelihood.relevance import RELEVANT, log_sigmoid
 from drillrank.passages import Passage, Ranked
 from drillrank.prompts import Prompt, TruncatableText, TrustedText
@@ -111,6 +111,8 @@ ANSWER_PRESETS: dict[str, AnswerPreset] = {
     "ctxl-rerank-v2": AnswerPreset(_CTXL, 0, None, "logit", instruction_form=" {instruction}"),
     "yes-no": AnswerPreset(_YES_NO, "Yes", "No", "softmax", instruction_form="{instruction}\n\n", chat=True),
 }
+
+_NO_PROMPT = AnswerPreset("", RELEVANT, None, "softmax")  # of cross-encoders and rerank servers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +244,8 @@ class Relevance(Ranker[Passage | str, Passage]):
         changes: dict[str, Any] = {item.name: getattr(self.settings, item.name) for item in fields(RelevanceSettings)}
         changes |= {"template": self.template, "instruction": self.instruction, "instruction_form": form}
         changes = {name: value for name, value in changes.items() if value is not None}
+        if self.language_model.scores_relevance:
+            return replace(_NO_PROMPT, **changes)
         trained = None if {"positive", "negative"} <= changes.keys() else self.language_model.trained_answers
         if trained is not None:
             changes = {"positive": trained.positive, "negative": trained.negative} | changes
@@ -258,33 +262,16 @@ class Relevance(Ranker[Passage | str, Passage]):
         """Score passages by the model's answer to the prompt with each of them."""
         if not any(candidates.items for candidates in candidate_lists):  # do not load a model for no passage
             return [CandidateScores([], partial(self.explain, candidates.query)) for candidates in candidate_lists]
-        scored = iter(
-            map(self._score_relevance, self._read_pairs(candidate_lists))
-            if self.language_model.scores_relevance
-            else map(self._score_answer, self._ask(candidate_lists))
-        )
+        scored = map(self._score_answer, self._ask(candidate_lists))
         return [
             CandidateScores([next(scored) for _ in candidates.items], partial(self.explain, candidates.query))
             for candidates in candidate_lists
         ]
 
-    def _read_pairs(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[RelevanceScore]:
-        """Return the relevance of each passage of all lists, by a model that needs no prompt."""
-        return self.language_model.relevance(
-            RelevanceRequest(candidates.query, TruncatableText(passage.titled_text, self.max_passage_tokens))
-            for candidates in candidate_lists
-            for passage in candidates.items
-        )
-
-    def _score_relevance(self, relevance: RelevanceScore) -> Scored:
-        """Return the score of a passage by the transform, and its details."""
-        scale, shift = _scale_and_shift(self.settings)
-        odds = scale * relevance.log_odds + shift
-        details = {"log_odds": odds, "logit": relevance.log_odds, "tokens": 1, "cut_tokens": relevance.cut_tokens}
-        return odds if self.settings.transform in ("logit", "margin") else log_sigmoid(odds), details | {"bounded": []}
-
     def _ask(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[NextTokens]:
         """Return the log-probabilities or the logit of the answers for each passage of all lists."""
+        if self.language_model.scores_relevance:
+            return self._ask_without_prompt(candidate_lists)
         preset = self._preset
         by_logit = preset.transform == "logit"
         answers = [answer for answer in (preset.positive, preset.negative) if answer is not None]
@@ -301,6 +288,15 @@ class Relevance(Ranker[Passage | str, Passage]):
                 "as undecided. Use the prompt that the model was trained with."
             )
         return next_tokens
+
+    def _ask_without_prompt(self, candidate_lists: Sequence[Candidates[Passage]]) -> list[NextTokens]:
+        """Return the log-odds of relevance of each passage of all lists, by a model that needs no prompt."""
+        scores = self.language_model.relevance(
+            RelevanceRequest(candidates.query, TruncatableText(passage.titled_text, self.max_passage_tokens))
+            for candidates in candidate_lists
+            for passage in candidates.items
+        )
+        return [NextTokens(np.array([score.log_odds]), score.cut_tokens) for score in scores]
 
     def _prompt(self, query: str, passage: Passage) -> Prompt:
         """Return the prompt for a passage."""
@@ -333,8 +329,7 @@ class Relevance(Ranker[Passage | str, Passage]):
         return Explanations(entries, query)
 
     def _explain_entry(self, item: Ranked[Passage]) -> Explanation:
-        if self.language_model.scores_relevance:
-            return self._explain_relevance(item)
+        """Explain a score as log-odds, or as the logarithm of P(relevant), which is log-odds + log P(not relevant)."""
         preset, details, margin = self._preset, item.details, ""
         labels = [
             answer.strip() if isinstance(answer, str) else f"token {answer}"
@@ -352,24 +347,8 @@ class Relevance(Ranker[Passage | str, Passage]):
         if preset.shift:
             terms.append(Term("shift", preset.shift))
         odds = Term.sum(ODDS, terms, margin)
-        return _explain_odds(item, odds, is_log_probability=preset.transform == "softmax")
-
-    def _explain_relevance(self, item: Ranked[Passage]) -> Explanation:
-        logit = item.details["logit"]
-        scale, shift = _scale_and_shift(self.settings)
-        terms = [Term(RELEVANT, scale * logit, text=f"logit {logit:+.3f}"), *([Term("shift", shift)] if shift else [])]
-        is_log_probability = self.settings.transform not in ("logit", "margin")
-        return _explain_odds(item, Term.sum(ODDS, terms), is_log_probability=is_log_probability)
-
-
-def _scale_and_shift(settings: RelevanceSettings) -> tuple[float, float]:
-    return 1.0 if settings.scale is None else settings.scale, settings.shift or 0.0
-
-
-def _explain_odds(item: Ranked[Passage], odds: Term, *, is_log_probability: bool) -> Explanation:
-    """Explain a score as log-odds, or as the logarithm of P(relevant), which is log-odds + log P(not relevant)."""
-    others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if is_log_probability else []
-    return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
+        others = [Term("log P(not relevant)", log_sigmoid(-odds.value))] if preset.transform == "softmax" else []
+        return Explanation(item.rank, item.score, name_of(item.passage), (odds, *others), note=_NO_TOKENS)
 
 
 def _check_template(template: object) -> None:

@@ -152,35 +152,25 @@ class _TwoScores:
         subset_indices = np.cumsum(self.read_mask) - 1  # [n_candidates]
         read, unread = [], []
         for item in ranking:
-            index = item.details["position"]
+            index, details = item.details["position"], dict(item.details)
+            log_prior = details.pop("log_prior", 0.0)
             if self.read_mask[index]:
-                details = {name: value for name, value in item.details.items() if name != "log_prior"}
-                log_prior = item.details.get("log_prior", 0.0)
-                without_prior = item.score - log_prior / divisor(details)
                 details["position"] = int(subset_indices[index])
-                read.append((replace(item, score=without_prior, details=details), item.score, log_prior))
+                read.append(replace(item, score=item.score - log_prior / divisor(details), details=details))
             else:
-                score, details = self.by_first.scored[index]
-                if "log_prior" not in details:
-                    score += item.details.get("log_prior", 0.0) / divisor(item.details)
-                unread.append((replace(item, score=score), item.score))
-        by_second = iter(
-            [
-                _add_term(explanation, score, PRIOR, log_prior)
-                for explanation, (_, score, log_prior) in zip(
-                    self.by_second.explain([item for item, _, _ in read]), read, strict=True
-                )
-            ]
-        )
-        by_first = iter(
-            [
-                _add_term(explanation, score, UNREAD, (score - explanation.score) * explanation.per)
-                for explanation, (_, score) in zip(
-                    self.by_first.explain([item for item, _ in unread]), unread, strict=True
-                )
-            ]
-        )
-        explanations = (next(by_second if self.read_mask[item.details["position"]] else by_first) for item in ranking)
+                score, details_by_first = self.by_first.scored[index]
+                if "log_prior" not in details_by_first:
+                    score += log_prior / divisor(details)
+                unread.append(replace(item, score=score))
+        by_second, by_first = iter(self.by_second.explain(read)), iter(self.by_first.explain(unread))
+        explanations = []
+        for item in ranking:
+            if self.read_mask[item.details["position"]]:
+                explanation, name, value = next(by_second), PRIOR, item.details.get("log_prior", 0.0)
+            else:
+                explanation, name = next(by_first), UNREAD
+                value = (item.score - explanation.score) * explanation.per
+            explanations.append(_add_term(explanation, item.score, name, value))
         return Explanations(explanations, query)
 
 

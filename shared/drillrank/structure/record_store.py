@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from drillrank.llm import FunctionRequest
@@ -84,18 +83,17 @@ def read_chunk_vectors(store: RecordStore, chunks: Sequence[StoredChunk[Any]]) -
 
 def search_request(store: RecordStore, question: str, n: int, where: Where | None = None) -> FunctionRequest:
     """Return the request for `store.search`."""
-    arguments = question, n, where
-    return FunctionRequest(partial(store.search, *arguments), partial(store.asearch, *arguments))
+    return FunctionRequest.of(store.search, store.asearch, question, n, where)
 
 
 def get_request(store: RecordStore, ids: Sequence[str]) -> FunctionRequest:
     """Return the request for `store.get`."""
-    return FunctionRequest(partial(store.get, ids), partial(store.aget, ids))
+    return FunctionRequest.of(store.get, store.aget, ids)
 
 
 def find_request(store: RecordStore, where: Where) -> FunctionRequest:
     """Return the request for `store.find`."""
-    return FunctionRequest(partial(store.find, where), partial(store.afind, where))
+    return FunctionRequest.of(store.find, store.afind, where)
 
 
 def find_requests(store: RecordStore, conditions: Iterable[Where]) -> list[FunctionRequest]:

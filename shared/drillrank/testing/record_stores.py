@@ -16,15 +16,7 @@ from drillrank.structure.record_store import RecordStore, read_chunk_vectors, re
 from drillrank.structure.stored_chunks import Where
 from drillrank.testing.components_over_stores import StoreComponentTests
 from drillrank.testing.event_loop import Heartbeat, longest_stall
-from drillrank.testing.results import (
-    N_THREADS,
-    call_hook,
-    change_chunk,
-    chunk_fields,
-    expect,
-    on_threads,
-    snapshot,
-)
+from drillrank.testing.results import N_THREADS, call_hook, change_chunk, chunk_fields, expect, on_threads, snapshot
 from drillrank.testing.samples import (
     QUESTION,
     WORDS,

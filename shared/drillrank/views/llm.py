@@ -134,23 +134,39 @@ class ViewWriter:
         self, prompts: Mapping[tuple[int, View, int], str], on_start: Callable[[int], object] | None
     ) -> Requests[dict[tuple[int, View, int], str]]:
         """Return the useful answers, from the cache or the LLM. Ask each different prompt once."""
-        entries = {
-            prompt: CacheEntry(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
-            for (_, view, _), prompt in prompts.items()
-        }
-        cached_prompts = {
-            prompt for prompt, entry in entries.items() if entry.is_useful(entry.answers.get(entry.key) or "")
-        }
-        excess = set([prompt for prompt in entries if prompt not in cached_prompts][self.max_calls :])
+        entries = self._limit_calls(
+            {
+                prompt: CacheEntry(self.cache, stable_uuid(self.model, prompt), partial(_is_useful, view))
+                for (_, view, _), prompt in prompts.items()
+            }
+        )
+        if on_start:
+            on_start(len(entries))
+        answers, failure = yield from self._ask_twice(entries)
+        if len(answers) < len(entries):
+            failure = raise_or_fall_back(
+                failure or unusable_answer(_STEP, "it has no keyword or no word"), self.on_failure
+            )
+            warn(
+                f"The LLM did not write some keyword lists and summaries ({failure.kind}): they were computed instead."
+            )
+        return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
+
+    def _limit_calls(self, entries: Mapping[str, CacheEntry]) -> dict[str, CacheEntry]:
+        """Leave out the prompts beyond `max_calls` that the cache does not answer, with a warning."""
+        uncached = [
+            prompt for prompt, entry in entries.items() if not entry.is_useful(entry.answers.get(entry.key) or "")
+        ]
+        excess = set(uncached[self.max_calls :])
         if excess:
             warn(
                 "Some keyword lists and summaries are computed without the LLM: it writes at most "
                 f"{self.max_calls} (max_calls)."
             )
-            entries = {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
-            prompts = {key: prompt for key, prompt in prompts.items() if prompt in entries}
-        if on_start:
-            on_start(len(entries))
+        return {prompt: entry for prompt, entry in entries.items() if prompt not in excess}
+
+    def _ask_twice(self, entries: Mapping[str, CacheEntry]) -> Requests[tuple[dict[str, str], LLMFailure | None]]:
+        """Return the useful answers by prompt, and the last failure. Prompts without such an answer are asked again."""
         answers: dict[str, str] = {}
         failure: LLMFailure | None = None
         for _ in range(2):
@@ -166,14 +182,7 @@ class ViewWriter:
                     answers[prompt] = reply.text
                 else:
                     failure = reply.failure or failure
-        if any(prompt not in answers for prompt in prompts.values()):
-            failure = raise_or_fall_back(
-                failure or unusable_answer(_STEP, "it has no keyword or no word"), self.on_failure
-            )
-            warn(
-                f"The LLM did not write some keyword lists and summaries ({failure.kind}): they were computed instead."
-            )
-        return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
+        return answers, failure
 
 
 def chunk_names(chunks: Sequence[Chunk]) -> list[str]:

@@ -15,15 +15,7 @@ from drillrank.settings import Preset, Settings, as_settings, check_preset, with
 from drillrank.structure import Document
 from drillrank.text import Tokens, check_language
 from drillrank.views.chunks import MAX_TOKENS, MIN_TOKENS, Chunk, Chunker, Chunking, SizeLimit
-from drillrank.views.extractive import (
-    VIEWS,
-    Summarizer,
-    View,
-    check_summarizer,
-    extractive_texts,
-    keywords,
-    summarized,
-)
+from drillrank.views.extractive import VIEWS, Summarizer, View, check_summarizer, extractive_texts, keywords, summarized
 from drillrank.views.llm import ViewWriter, chunk_names
 
 Context = Literal["headings", "keywords"]

@@ -16,8 +16,7 @@ from drillrank.multihop.prior import PathPrior, RandomSurfer
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage
 from drillrank.rerank.promptrank import PromptRank
-
-from .test_search import QUERY, graphs, ranker, scored_prompts
+from tests.drillrank.multihop.graphs import QUERY, graphs, ranker, scored_prompts
 
 NUMBERS = {"hops": st.integers(1, 4), "pool": st.integers(1, 8), "beam": st.integers(1, 4), "branch": st.integers(1, 3)}
 OPTIONS = st.fixed_dictionaries({**NUMBERS, "pairs": st.integers(0, 5), "link_prior": st.none() | st.just(PathPrior())})

@@ -18,28 +18,12 @@ from drillrank.multihop.prior import PathPrior
 from drillrank.multihop.result import CandidatePath
 from drillrank.multihop.search import PathSearch
 from drillrank.passages import Passage, Path
-from drillrank.prompts import prompt_text
 from drillrank.rerank.promptrank import PromptRank
 from drillrank.vectors import TfidfIndex
 from tests.drillrank.helpers import refuses
+from tests.drillrank.multihop.graphs import QUERY, graphs, ranker, scored_prompts
 
-QUERY = "which red fox crossed the river"
-WORDS = st.sampled_from(["red", "fox", "river", "crossed", "whale", "town"])
-INSTRUCTION = "{path} Question:"
 PAPER = {"pairs": 0, "link_prior": None}
-
-
-@st.composite
-def graphs(draw, max_size=6):
-    """Passages with distinct texts and any links: to themselves, in cycles, twice, or to nowhere."""
-    size = draw(st.integers(0, max_size))
-    targets = st.lists(st.sampled_from([str(i) for i in range(size)] + ["nowhere"]), max_size=4)
-    contents = st.lists(WORDS, max_size=3).map(" ".join)
-    return [Passage(f"{draw(contents)} n{i}", id=str(i), links=draw(targets)) for i in range(size)]
-
-
-def ranker(model):
-    return PromptRank(model, **({"instructions": [INSTRUCTION]} if model.reads_instructions else {}))
 
 
 def whole_prompt(passages):
@@ -49,10 +33,6 @@ def whole_prompt(passages):
 def score_of(hash_model, passages):
     log_probs = hash_model.log_probs(whole_prompt(passages), QUERY)
     return sum(log_probs) / len(log_probs)
-
-
-def scored_prompts(model):
-    return [prompt_text(request.prompt) for request in model.requests]
 
 
 def simple_paths(passages, hops):

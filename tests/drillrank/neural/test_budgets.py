@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-import re
 
-import numpy as np
 import pytest
 import transformers
 from hypothesis import HealthCheck, example, given, settings
@@ -17,16 +15,13 @@ from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import Request
-from drillrank.likelihood.tokenizer import TextTokenizer, Tokenised, allot, fit_to_budgets
+from drillrank.likelihood.tokenizer import TextTokenizer, allot, fit_to_budgets
 from drillrank.prompts import TruncatableText
-from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
+from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS, Simple, texts
 from tests.examples import examples
 
 FUZZ = int(os.environ.get("DRILLRANK_FUZZ", "100"))
 fuzz = settings(max_examples=FUZZ, suppress_health_check=[HealthCheck.too_slow])
-ODD = ["…", "½", "ﬁ", "ﷺ", "é", "e\u0301", "\u0301", "東京", "🦊", "👩‍👩‍👧", "ß", "İ", "각", "\u200b", "\u3000", "\x00"]
-PLAIN = ["Basel", " the", "Rhine", " ", "  ", "\n", "\t", ".", ",", "42", "'s", "-----", "▁", "<s>", "<unk>", "<0x0A>"]
-texts = st.lists(st.sampled_from(PLAIN) | st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"])).map("".join)
 kinds = st.sampled_from(sorted(KINDS))
 befores = st.sampled_from(["", "Passage: ", "Passage:", "東"])
 afters = st.sampled_from(["", " Question:", ". Ask.", "s"])
@@ -116,29 +111,6 @@ def test_all_limits_of_a_prompt_are_kept_or_it_is_refused(
     assert max_tokens is None or in_prompt <= max_tokens
     uncut = "".join(part if isinstance(part, str) else part.text for part in request.prompt)
     assert (fitted.cut_tokens > 0) == (fitted.text != uncut)
-
-
-class Simple:
-    """A tokenizer whose tokens are what a pattern finds: what fits can be told without trying."""
-
-    def __init__(self, pattern):
-        self.pattern = re.compile(pattern, re.DOTALL)
-
-    def batch(self, texts, marks=None):
-        return [self(text) for text in texts]
-
-    def marks(self, prompt):
-        return ()
-
-    def __call__(self, text, marks=()):
-        spans = np.array([found.span() for found in self.pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
-        return Tokenised([0] * len(spans), spans[:, 1])
-
-    def length(self, text):
-        return len(self(text).ids)
-
-    def beginning(self, text, count):
-        return text if count == self.length(text) else text[: [0, *self(text).ends.tolist()][count]]
 
 
 SIMPLE = {"characters": Simple("."), "words": Simple(r"\S+")}

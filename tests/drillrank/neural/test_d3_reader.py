@@ -247,7 +247,7 @@ def test_what_a_question_says_is_not_in_the_cache(folder_of_files, model_folder,
         (["--no-cache"], "--precompute needs a Hugging Face model and the cache"),
         (["--model", "unigram"], "--precompute needs a Hugging Face model and the cache"),
         (["--prefix-cache", "20 kB"], "kB. Raise --prefix-cache, or ask fewer"),
-        (["--prefix-cache", "much"], "--prefix-cache must be a number of bytes"),
+        (["--prefix-cache", "much"], "--prefix-cache must be a positive number of bytes"),
     ],
 )
 def test_ask_refuses_to_precompute(folder_of_files, model_folder, capsys, words, message):

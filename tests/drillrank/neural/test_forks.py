@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -18,60 +19,70 @@ from tests.examples import size
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 
 TEXTS = [f"The river {n} flows through the old town, past {n % 7} gates and a tower. " * 6 for n in range(size(60))]
-FORKED = """
-import gc, json, os, signal, sys, warnings
+# One process for all cases, since torch takes seconds to load. A case is a function and its specifications.
+PROGRAM = """
+import gc, json, os, signal, sys, threading, warnings
 from drillrank import UPR, load_language_model
 
-def scores(ranker):
-    return [found.score for found in sorted(ranker.rank("Which river flows past the tower?", texts), key=place)]
+cases, texts, n_forks = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
 
-texts, specs = json.loads(sys.argv[1]), sys.argv[2:]
-place = lambda found: found.details["position"]
-rankers = [UPR(load_language_model(spec)) for spec in specs]
-before = scores(rankers[0])  # the second model is first used in the child
-child = os.fork()
-if not child:
-    signal.alarm(40)  # it used to wait for ever
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        after = [scores(ranker) for ranker in rankers]
-    furthest = max(abs(one - other) for one, other in zip(before, after[0]))
-    gc.collect()  # what the parent's model leaves must not be freed here
-    print(json.dumps([furthest, [str(one.message) for one in told if "forked" in str(one.message)]]), flush=True)
-    sys.exit()
-assert os.waitpid(child, 0)[1] == 0, "the child was ended"
-assert scores(rankers[0]) == before
-"""
+def scores(ranker, texts=texts):
+    ranking = ranker.rank("Which river flows past the tower?", texts)
+    return [item.score for item in sorted(ranking, key=lambda item: item.details["position"])]
 
+def furthest(before, after):
+    return max(abs(one - other) for one, other in zip(before, after))
 
-WHILE_SCORING = """
-import json, os, signal, sys, threading, warnings
-from drillrank import UPR, load_language_model
+def wait_for(child):
+    assert os.waitpid(child, 0)[1] == 0, "the child was ended"
 
-warnings.simplefilter("ignore")
-texts, ranker = json.loads(sys.argv[1]), UPR(load_language_model(sys.argv[2]))
-scores = lambda: [found.score for found in ranker.rank("Which river flows past the tower?", texts)]
-before, ends = scores(), threading.Event()
-
-def score():
-    while not ends.is_set():
-        assert scores() == before
-
-threads = [threading.Thread(target=score) for _ in range(2)]
-for thread in threads:
-    thread.start()
-for number in range(int(sys.argv[3])):
+def forked(*specs):
+    "Return how far the scores of the child are from the parent's, and its warnings."
+    rankers = [UPR(load_language_model(spec)) for spec in specs]
+    before = scores(rankers[0])  # the second model is first used in the child
+    read, write = os.pipe()
     child = os.fork()
     if not child:
-        signal.alarm(60)  # it used to wait for ever
-        os._exit(int(max(abs(one - other) for one, other in zip(before, scores())) > 1e-4))
-    assert os.waitpid(child, 0)[1] == 0, f"child {number} was ended, or found something else"
-ends.set()
-for thread in threads:
-    thread.join()
-assert scores() == before
-"""
+        signal.alarm(40)  # it used to wait for ever
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            after = [scores(ranker) for ranker in rankers]
+        gc.collect()  # what the parent's model leaves must not be freed here
+        told = [str(one.message) for one in told if "forked" in str(one.message)]
+        os.write(write, json.dumps([furthest(before, after[0]), told]).encode())
+        sys.exit()
+    wait_for(child)
+    assert scores(rankers[0]) == before
+    return json.loads(os.read(read, 10_000))
 
+def while_scoring(spec):
+    "Fork again and again while two threads score, and compare the scores of each child."
+    some, ranker = texts[:4], UPR(load_language_model(spec))
+    before, ends, failed = scores(ranker, some), threading.Event(), []
+
+    def score():
+        while not ends.is_set():
+            if scores(ranker, some) != before:
+                failed.append(spec)
+
+    threads = [threading.Thread(target=score) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(n_forks):
+            child = os.fork()
+            if not child:
+                signal.alarm(60)  # it used to wait for ever
+                os._exit(int(furthest(before, scores(ranker, some)) > 1e-4))
+            wait_for(child)
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join()
+    assert not failed and scores(ranker, some) == before
+
+print(json.dumps([globals()[case](*specs) for case, *specs in cases]))
+"""
 
 ON_A_GPU = """
 import json, os, signal, sys
@@ -92,10 +103,10 @@ assert [found.score for found in ranker.rank("Which river flows past the tower?"
 """
 
 
-def run(script: str, texts: list[str], *specs: str) -> str:
+def run(script: str, *arguments: str) -> str:
     """What a process of its own prints last."""
     done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(texts), *specs],
+        [sys.executable, "-c", script, *arguments],
         env=os.environ | {"OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
@@ -105,10 +116,8 @@ def run(script: str, texts: list[str], *specs: str) -> str:
     return (done.stdout.splitlines() or [""])[-1]
 
 
-def forked(*specs: str) -> tuple[float, list[str]]:
-    """How far scores of the child are from the parent's, and its warnings."""
-    furthest, told = json.loads(run(FORKED, TEXTS, *specs))
-    return furthest, told
+def run_cases(*cases: tuple[str, ...]) -> list[Any]:
+    return json.loads(run(PROGRAM, json.dumps(cases), json.dumps(TEXTS), str(size(30))))
 
 
 @pytest.fixture(scope="module")
@@ -116,34 +125,33 @@ def folder(tmp_path_factory):
     return saved("t5-tied", tmp_path_factory)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     started = FakeServer("vllm", saved("qwen2", tmp_path_factory))
     yield started
     started.stop()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
-def test_torch_goes_on_with_one_thread(folder, tmp_path):
-    furthest, [said] = forked(f"hf:{folder}", f"hf:{folder}", f"st:{saved_encoder(tmp_path, TEXTS)}")
-    assert furthest < 1e-4
-    assert "Load models in each process, or start processes by spawn." in said
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_gpu_does_not_come_along(folder):
-    assert run(ON_A_GPU, TEXTS[:12], f"hf:{folder}").startswith("DrillrankError The model was loaded on a GPU before")
+    said = run(ON_A_GPU, json.dumps(TEXTS[:12]), f"hf:{folder}")
+    assert said.startswith("DrillrankError The model was loaded on a GPU before")
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the models would be on a GPU")
-@pytest.mark.parametrize("kind", ["hf", "served"])
-def test_forks_while_other_threads_score(folder, server, kind):
-    spec = f"hf:{folder}" if kind == "hf" else server.address
-    run(WHILE_SCORING, TEXTS[:12], spec, str(size(30)))
-
-
-def test_the_embedded_model_and_a_served_one_need_nothing(server):
-    for spec in ("unigram", server.address):
-        furthest, told = forked(spec, spec)
+def test_forked_models_score_alike_and_torch_warns_of_one_thread(folder, server, tmp_path):
+    """The embedded model and a served one need no warning; each kind is also forked while other threads score."""
+    cases = [
+        ("forked", "unigram", "unigram"),
+        ("forked", server.address, server.address),
+        ("while_scoring", server.address),
+    ]
+    local = f"hf:{folder}"
+    if not torch.cuda.is_available():  # the models would be on the GPU
+        cases += [("forked", local, local, f"st:{saved_encoder(tmp_path, TEXTS)}"), ("while_scoring", local)]
+    embedded, served, _, *torches = run_cases(*cases)
+    for furthest, told in (embedded, served):
         assert furthest < 1e-9
         assert told == []
+    for furthest, [said] in torches[:1]:
+        assert furthest < 1e-4
+        assert "Load models in each process, or start processes by spawn." in said

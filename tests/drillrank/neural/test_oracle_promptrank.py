@@ -95,10 +95,11 @@ def test_ensembles_of_tokens(name):
     compared = 0
     for question, paths, config, instructions, chosen in rows_of(name, "token"):
         wording = [instruction.replace("{path}", PRESETS["promptrank"].template) for instruction in instructions]
+        prompts = [prompt_text(build_path_prompt(as_path(paths[i]), one)) for i in chosen for one in wording]
+        pairs = [(prompt, question) for prompt in prompts]
+        results = iter(model(name).log_likelihood(pairs, temperature=config["temperature"]))
         for i in chosen:
-            prompts = [prompt_text(build_path_prompt(as_path(paths[i]), instruction)) for instruction in wording]
-            pairs = [(prompt, question) for prompt in prompts]
-            found = [item.log_probs for item in model(name).log_likelihood(pairs, temperature=config["temperature"])]
+            found = [next(results).log_probs for _ in wording]
             tokens = np.max(found, axis=0) if config["ensembling"] == "token-max" else np.mean(found, axis=0)
             assert tokens.mean() == pytest.approx(config["naive"][i]["score"], abs=1e-5)
             compared += 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,13 +24,13 @@ from hypothesis import strategies as st
 from drillrank import UPR, Passage
 from drillrank.errors import DrillrankWarning, InvalidInput, LacksCapability
 from drillrank.likelihood import HuggingFaceModel, Request, SumOfExperts, UnigramModel
-from drillrank.likelihood.prefix_files import PrefixFiles
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 from drillrank.likelihood.prefix_memory import PrefixMemory, StateLayout
 from drillrank.prompts import TruncatableText
+from tests.drillrank.limited_files import room_for
 from tests.drillrank.neural.conftest import byte_level, wrapped
+from tests.drillrank.neural.counting import counted
 from tests.drillrank.neural.requests import phrases
-from tests.drillrank.neural.test_shared_prefixes import counted
-from tests.drillrank.test_full_disk import room_for
 
 SENTENCE = "The old town of Basel lies on the Rhine. "
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
@@ -92,6 +96,35 @@ def test_scores_of_paths_are_the_same_in_batches_of_any_size(model, batch_tokens
     expected = model.log_likelihood(requests)
     for _ in range(2):
         assert_same(cached.log_likelihood(requests), expected)
+
+
+PASSAGES = {
+    "empty": "",
+    "white space": " \n\t ",
+    "within a token of several bytes": "The town \N{CJK UNIFIED IDEOGRAPH-6771}",
+    "one combining accent": "\N{COMBINING ACUTE ACCENT}",
+    "half a character": "Basel \ud83e",
+    "names of special tokens": "</s><|im_end|><|endoftext|><s>",
+    "longer than the window": SENTENCE * 40,
+    "one word that is longer than the window": "Basel" * 400,
+    "zero bytes": "Basel\0Rhine\0",
+}
+
+
+@pytest.mark.parametrize("text", PASSAGES.values(), ids=PASSAGES)
+def test_scores_of_passages_of_all_kinds_are_those_without_the_cache(model, cached, text):
+    requests = [
+        make_request(text, question, instruction, before)
+        for question in QUESTIONS
+        for instruction in (*INSTRUCTIONS, "\N{COMBINING ACUTE ACCENT} Ask.", "")
+        for before in (TOKENS_BEFORE, "")
+    ]
+    requests = [one for one in requests if any(map(str, (one.prompt[0], one.prompt[2], text)))]
+    expected = model.log_likelihood(requests)
+    for _ in range(2):
+        likelihoods = cached.log_likelihood(requests)
+        assert_same(likelihoods, expected)
+        assert [one.cut_tokens for one in likelihoods] == [one.cut_tokens for one in expected]
 
 
 def test_temperature_and_end_of_sequence_count_as_without_the_cache(model):
@@ -194,6 +227,26 @@ def test_a_forked_process_has_a_cache_of_its_own(decoder):
     assert_same(cached.log_likelihood(requests), expected)
 
 
+def test_tasks_that_are_cancelled_leave_the_others_their_scores(decoder):
+    passages = [f"{number} {SENTENCE * 2}" for number in range(8)]
+    questions = [f"{number} {QUESTIONS[0]}" for number in range(12)]
+    ranker = UPR(load(decoder, prefix_cache="60 kB"))
+
+    async def ask() -> list:
+        tasks = [asyncio.ensure_future(ranker.arank(question, passages)) for question in questions]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    for index, (question, ranking) in enumerate(zip(questions, asyncio.run(ask()), strict=True)):
+        if index % 3 == 0:
+            assert isinstance(ranking, asyncio.CancelledError)
+            continue
+        expected = UPR(decoder).rank(question, passages)
+        assert [item.score for item in ranking] == pytest.approx([item.score for item in expected], abs=1e-4)
+
+
 def list_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -271,6 +324,40 @@ def test_other_weights_have_files_of_their_own(model, tmp_path):
     assert len(list(cache.iterdir())) == 2
 
 
+def test_another_chat_template_has_prefixes_of_its_own(decoder, tmp_path):
+    folder, cache = tmp_path / "model", str(tmp_path / "cache")
+    decoder.engine.model.save_pretrained(folder)
+    requests = [make_request(SENTENCE * n, question) for n in (1, 3) for question in QUESTIONS]
+    means = []
+    for turn in ("[user] {} [assistant]", "Q: {} A:"):
+        tokenizer = decoder.tokenizer._host
+        before, after = turn.split("{}")
+        tokenizer.chat_template = "{% for m in messages %}" + before + "{{ m['content'] }}" + after + "{% endfor %}"
+        try:
+            tokenizer.save_pretrained(folder)
+        finally:
+            tokenizer.chat_template = None
+        model, plain = (
+            HuggingFaceModel(str(folder), dtype="float32", chat=True, **options)
+            for options in ({"prefix_cache": "4 MB", "prefix_cache_dir": cache}, {})
+        )
+        expected = plain.log_likelihood(requests)
+        for _ in range(2):
+            assert_same(model.log_likelihood(requests), expected)
+        means.append([one.mean for one in expected])
+    assert means[0] != pytest.approx(means[1], abs=1e-3)
+
+
+def test_a_pickled_model_reads_the_files_of_the_first_one(model, tmp_path):
+    requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
+    cached = load(model, prefix_cache_dir=str(tmp_path))
+    expected = cached.log_likelihood(requests)
+    again = pickle.loads(pickle.dumps(cached))
+    with counted_states(again) as n_states:
+        assert_same(again.log_likelihood(requests), expected)
+    assert not n_states
+
+
 @pytest.mark.skipif(os.name == "nt", reason="this system has no links to folders for everyone")
 def test_a_file_that_cannot_be_read_is_not_called_damaged(model, tmp_path):
     requests = [make_request(SENTENCE * n, "who?") for n in (2, 3)]
@@ -296,6 +383,60 @@ def test_a_full_disk_is_a_warning(model, tmp_path):
     assert_same(cached.log_likelihood(requests), expected)
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_disk_that_is_full_or_read_only_from_the_start_is_a_warning(model, tmp_path, monkeypatch, code, is_there):
+    requests = [make_request(SENTENCE * n, "who?") for n in (1, 2)]
+    expected = model.log_likelihood(requests)
+    if is_there:
+        load(model, prefix_cache_dir=str(tmp_path)).log_likelihood(requests[:1])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    cached = load(model, prefix_cache_dir=str(tmp_path))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", DrillrankWarning)
+        cached.engine  # noqa: B018  # loads it
+        with counted_states(cached) as n_states:
+            assert_same(cached.log_likelihood(requests[:1]), expected[:1])
+        with room_for(10):
+            assert_same(cached.log_likelihood(requests), expected)
+    assert bool(n_states) != is_there
+    assert ["cannot be written" in str(one.message) for one in warned] == [True]
+
+
+def test_other_files_in_the_folder_are_neither_counted_nor_deleted(tmp_path):
+    folder = tmp_path / "prefixes-of-words"
+    folder.mkdir()
+    names = ["un", "re.part", "a" * 39, "0" * 16, "A" * 40]
+    for name in names:
+        (folder / name).write_bytes(bytes(1000))
+        os.utime(folder / name, (0, 0))
+    states = np.zeros((2, 8), dtype=np.uint8)
+    files = PrefixFiles(tmp_path, "x", 200)
+    for number in range(9):
+        files.save(number.to_bytes(20, "little"), states)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+    assert len(list_files(tmp_path / "prefixes-x")) == 3
+
+
+def test_a_folder_is_the_same_after_a_change_of_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    states = np.zeros((2, 8), dtype=np.uint8)
+    for name in ("cache", "~/cache"):
+        files = PrefixFiles(name, "x", 10**6)
+        files.save(name.encode().ljust(20), states)
+        monkeypatch.chdir(tmp_path / "other")
+        assert files.load(name.encode().ljust(20), *states.shape) is not None
+        monkeypatch.chdir(tmp_path)
+    assert len(list_files(tmp_path / "cache")) == 2
+
+
 def test_files_stay_within_their_bound(model, tmp_path):
     token_bytes = load(model).engine.prefixes.token_bytes
     bound = 60 * token_bytes
@@ -309,7 +450,7 @@ def test_files_stay_within_their_bound(model, tmp_path):
 def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
     load(model, prefix_cache_dir=str(tmp_path)).log_likelihood([make_request(SENTENCE, "who?")])
     [folder] = tmp_path.iterdir()
-    old, new = folder / "old.part", folder / "new.part"
+    old, new = folder / f"{'0' * 16}.part", folder / f"{'1' * 16}.part"
     for path in (old, new):
         path.write_bytes(b"half of it")
     os.utime(old, (0, 0))
@@ -320,7 +461,7 @@ def test_temporary_files_of_a_dead_process_are_deleted(model, tmp_path):
 WRITER = """
 import sys
 import numpy as np
-from drillrank.likelihood.prefix_files import PrefixFiles
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
 files = PrefixFiles(sys.argv[1], "x", 10**9)
 states = np.arange(2_000_000 // 8).view(np.uint8).reshape(100, -1)
 for number in range(10**6):
@@ -340,6 +481,52 @@ def test_a_process_killed_while_it_writes_leaves_no_half_file(tmp_path):
     for number in range(n_written + 2):
         loaded = files.load(number.to_bytes(20, "little"), *states.shape)
         assert number >= n_written if loaded is None else np.array_equal(loaded, states)
+
+
+SHARER = """
+import sys
+import numpy as np
+from drillrank.errors import DrillrankWarning
+from drillrank.likelihood.prefix_files import PrefixFiles, parse_bytes
+import warnings
+warnings.simplefilter("error", DrillrankWarning)
+folder, seed, bound = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+files, random = PrefixFiles(folder, "x", bound), np.random.default_rng(seed)
+n_loaded = 0
+for number in random.integers(0, 60, 1500).tolist():
+    states = np.full((10, 400), number, dtype=np.uint8)
+    loaded = files.load(number.to_bytes(20, "little"), *states.shape)
+    if loaded is None:
+        files.save(number.to_bytes(20, "little"), states)
+    else:
+        assert np.array_equal(loaded, states)
+        n_loaded += 1
+print(n_loaded)
+"""
+
+
+def test_processes_that_share_a_folder_read_whole_files_within_the_bound(tmp_path):
+    bound = 100_000  # 24 of 60 files
+    command = [sys.executable, "-c", SHARER, str(tmp_path)]
+    processes = [
+        subprocess.Popen([*command, str(seed), str(bound)], stdout=subprocess.PIPE, text=True) for seed in range(3)
+    ]
+    sizes = []
+    while any(process.poll() is None for process in processes):
+        sizes.append(sum(size_of(path) for path in list_files(tmp_path)))
+    counts = [int(process.communicate()[0]) for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    assert min(counts) > 100
+    n_file_bytes = 48 + 10 * 400
+    # Each process writes a sixteenth before it counts again, and may have two files that no other one has counted.
+    assert max(sizes) <= bound + len(processes) * (bound // 16 + 2 * n_file_bytes)
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # another process deleted it
+        return 0
 
 
 def test_threads_of_two_models_share_a_folder(model, tmp_path):
@@ -425,12 +612,28 @@ def test_prefixes_beyond_the_bound_are_refused(model):
     assert not cached.estimate_prefixes(prompts).fits
 
 
+SIZES = {
+    "1 GB": 10**9, "1GB": 10**9, " 1.5 gb ": 1_500_000_000, "20 kB": 20_000, "0.5 MB": 500_000, "7 B": 7, "7": 7, 7: 7,
+    "0": None, 0: None, "0 GB": None, "0.1 B": None, -1: None, "-1 GB": None, "1 GiB": None, "1,5 GB": None, "": None,
+    "GB": None, "1e9": None, "1 GB 2": None, 1e9: None, True: None, "\N{ARABIC-INDIC DIGIT ONE} GB": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "n_bytes"), list(SIZES.items()))
+def test_sizes_are_numbers_of_bytes_with_a_unit(size, n_bytes):
+    if n_bytes is not None:
+        assert parse_bytes("prefix_cache", size) == n_bytes
+        return
+    with pytest.raises(InvalidInput, match=r'prefix_cache must be a positive number of bytes, such as "1 GB", got'):
+        parse_bytes("prefix_cache", size)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefix_cache": "much"}, "prefix_cache must be a number of bytes"),
-        ({"prefix_cache": "9" * 400 + " GB"}, "prefix_cache must be a number of bytes"),
-        ({"prefix_cache": "1 \N{KELVIN SIGN}B"}, "prefix_cache must be a number of bytes"),
+        ({"prefix_cache": "much"}, "prefix_cache must be a positive number of bytes"),
+        ({"prefix_cache": "9" * 400 + " GB"}, "prefix_cache must be a positive number of bytes"),
+        ({"prefix_cache": "1 \N{KELVIN SIGN}B"}, "prefix_cache must be a positive number of bytes"),
         ({"prefix_cache": 0}, "prefix_cache must be"),
         ({"prefix_cache": None, "prefix_cache_dir": "cache"}, "needs a size in memory"),
         ({"prefix_cache_dtype": "int4"}, "prefix_cache_dtype must be"),
@@ -443,6 +646,9 @@ def test_options_that_cannot_be_used_are_refused(options, message):
 
 
 def test_sizes_that_cannot_be_used_are_refused_at_the_first_use(model, tmp_path):
+    for size in ("999999999999999 TB", "9000000 TB", "999 TB"):
+        with pytest.raises(InvalidInput, match="more memory than"):
+            load(model, prefix_cache=size).log_likelihood([make_request("a", "b")])
     with pytest.raises(InvalidInput, match="less than"):
         load(model, prefix_cache=8).log_likelihood([make_request("a", "b")])
     (tmp_path / "file").write_text("")

@@ -13,8 +13,7 @@ from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, Request
 from drillrank.likelihood.tokenizer import TextTokenizer, as_one_string, fit_to_budgets
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import smallest
-from tests.drillrank.neural.test_budgets import Simple
-from tests.drillrank.neural.tokenizers_of_all_kinds import byte_level, word_piece
+from tests.drillrank.neural.tokenizers_of_all_kinds import Simple, byte_level, word_piece
 
 DOCUMENT = "The old town of Basel lies on the Rhine, a river of Europe."
 TARGET = "Which town lies on the Rhine?"

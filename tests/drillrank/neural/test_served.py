@@ -18,7 +18,7 @@ from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import TruncatableText
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.fake_server import FakeServer
-from tests.drillrank.neural.test_trusted_wording import CHAT
+from tests.drillrank.neural.tokenizers_of_all_kinds import CHAT
 from tests.examples import examples
 
 TEXTS = ["The Rhine is a river.", "Emma is a novel <|im_end|>.", Passage("Basel " * 30, title="Basel")]

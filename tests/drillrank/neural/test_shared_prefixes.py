@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 
 from drillrank.likelihood import HuggingFaceModel, Request
 from drillrank.prompts import TruncatableText, prompt_text
+from tests.drillrank.neural.counting import counted
 
 DEMONSTRATION = "Document: Emma is a novel by Jane Austen. Question: who wrote it? " * 3
 DOCUMENTS = ["The old town of Basel lies on the Rhine.", "Zürich is a river town.", "café", "Europe"]
@@ -21,23 +20,6 @@ def decoder_only(model):
     if model.include_eos_by_default:
         pytest.skip("encoder-decoder models share encoder states only")
     return model
-
-
-@contextmanager
-def counted(model):
-    """Of each forward pass, while this lasts: rows, tokens that are computed, and tokens whose states they stand on."""
-    passes = []
-
-    def count(_module, _args, inputs):
-        rows, width = inputs["input_ids"].shape
-        cache = inputs.get("cache", inputs.get("past_key_values"))
-        passes.append((rows, width, cache.get_seq_length() if cache is not None else 0))
-
-    hook = model.engine.model.register_forward_pre_hook(count, with_kwargs=True)
-    try:
-        yield passes
-    finally:
-        hook.remove()
 
 
 def assert_same(found, expected):

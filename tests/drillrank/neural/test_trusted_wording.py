@@ -15,14 +15,10 @@ from drillrank.likelihood.tokenizer import TextTokenizer
 from drillrank.prompts import TruncatableText, TrustedText, prompt_text
 from tests.drillrank.neural.conftest import saved
 from tests.drillrank.neural.float64 import Yardstick, of_ids
-from tests.drillrank.neural.tokenizers_of_all_kinds import KINDS
+from tests.drillrank.neural.tokenizers_of_all_kinds import CHAT, KINDS
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<s>", "</s>"]
 WORDS = ["Basel", " the", "Rhine", " ", "\n", "東京", "é", "🦊", "who?", "\ud83e"]
-CHAT = (
-    "{{ '<|endoftext|>' }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
 kinds = st.sampled_from(sorted(KINDS))
 phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map("".join)
 wording = st.lists(st.sampled_from([*CONTROL, *WORDS]), max_size=6).map("".join).map(TrustedText)

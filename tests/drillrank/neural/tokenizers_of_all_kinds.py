@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+import numpy as np
+from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from drillrank.likelihood.tokenizer import Tokenised
 
 TEXT = [
     "The old town of Basel lies on the Rhine, a river of Europe.",
@@ -78,3 +83,41 @@ KINDS: dict[str, Callable[[list[str]], Tokenizer]] = {
     "unigram": unigram,
     "word-piece": word_piece,
 }
+
+
+CHAT = (
+    "{{ '<|endoftext|>' }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+ODD = ["…", "½", "ﬁ", "ﷺ", "é", "e\u0301", "\u0301", "東京", "🦊", "👩‍👩‍👧", "ß", "İ", "각", "\u200b", "\u3000", "\x00"]
+
+
+PLAIN = ["Basel", " the", "Rhine", " ", "  ", "\n", "\t", ".", ",", "42", "'s", "-----", "▁", "<s>", "<unk>", "<0x0A>"]
+
+
+texts = st.lists(st.sampled_from(PLAIN) | st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"])).map("".join)
+
+
+class Simple:
+    """A tokenizer whose tokens are what a pattern finds: what fits can be told without trying."""
+
+    def __init__(self, pattern):
+        self.pattern = re.compile(pattern, re.DOTALL)
+
+    def batch(self, texts, marks=None):
+        return [self(text) for text in texts]
+
+    def marks(self, prompt):
+        return ()
+
+    def __call__(self, text, marks=()):
+        spans = np.array([found.span() for found in self.pattern.finditer(text)], dtype=np.int64).reshape(-1, 2)
+        return Tokenised([0] * len(spans), spans[:, 1])
+
+    def length(self, text):
+        return len(self(text).ids)
+
+    def beginning(self, text, count):
+        return text if count == self.length(text) else text[: [0, *self(text).ends.tolist()][count]]

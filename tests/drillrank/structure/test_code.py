@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document, read_document
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 
 BODY = "    value = compute(the, same, thing)\n" * 8
 

@@ -7,56 +7,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drillrank.errors import InvalidInput
-from drillrank.structure import Document, parse_document, sentences
+from drillrank.structure import parse_document, sentences
 from tests.drillrank.helpers import refuses
+from tests.drillrank.structure.generated import nasty
 from tests.examples import examples
 
-# fmt: off
-FRAGMENTS = [
-    "a", "text", "# H", "#", "## H ##", "###### six", "####### seven", "   # in", "    # code", "#\tt", "***", "===",
-    "---", "--", "=", "* * *", "...", "- a", "- ", "  - b", "+ z", "1. x", "2) y", "> q", "> ", "> # H", "> ```", "```",
-    "~~~", "````", "    code", "<div>", "<!--", "-->", "<script>", "[a]: /u", "[a]: /u 'x", "[b]:", "[", "\\", "`x`",
-    "*e*", "&amp;", "[x](y)", "|a|b|", "|-|-|", "|c|", "\t", "  ", " ", "- " * 15 + "deep", "> " * 30 + "deep", "-\tt",
-    "  ```", "\x00", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u00a0", "\ufeff", "\ud800", "\U0001f600",
-]
-# fmt: on
-LINE_ENDS = ["\n", "\n", "\n", "\n\n", "\r\n", "\r\n\r\n", "\r", "  \n", ""]
-
-lines = st.tuples(st.sampled_from(FRAGMENTS), st.sampled_from(LINE_ENDS)).map("".join)
-nasty = st.lists(lines, max_size=14).map("".join)
 texts = st.one_of(nasty, st.text(), st.text(st.characters(codec=None, categories=["Zs", "Cc", "Cs", "Ll", "Po"])))
-
-
-def check_spans(document: Document) -> None:
-    text, sections = document.text, document.sections()
-    levels: dict[tuple[str, ...], int] = {}
-    for section in sections:
-        levels[section.path] = section.level
-        assert levels.get(section.path[:-1], 0) < section.level or not section.path
-    assert "".join(document.slice(section) for section in sections) == text
-    assert [section.start for section in sections[1:]] == [section.end for section in sections[:-1]]
-    end = 0
-    all_blocks = [block for section in sections for block in document.blocks(section)]
-    is_source = document.format in ("text", "code") or (
-        document.format == "markdown" and all(block.rendering is None for block in all_blocks)
-    )
-    for section in sections:
-        blocks = document.blocks(section)
-        assert section.start < section.end
-        assert [block.kind == "heading" for block in blocks] == [
-            bool(section.level) and i == 0 for i in range(len(blocks))
-        ]
-        assert bool(section.path) == bool(section.level) == any(block.kind == "heading" for block in blocks)
-        if is_source:
-            assert document.readable(section) == document.slice(section)
-        for block in blocks:
-            assert (block.rendering is None) == is_source
-            assert section.start <= block.start < block.end <= section.end
-            assert block.start >= end
-            assert not text[end : block.start].strip(), "lost text"
-            assert not document.slice(block)[-1].isspace()
-            end = block.end
-    assert not text[end:].strip(), "lost text"
 
 
 @settings(max_examples=examples(300))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drillrank.structure import Document, parse_document
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import html_as_markdown
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 from tests.examples import IS_THOROUGH, examples, size
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 from tests.examples import examples
 
 

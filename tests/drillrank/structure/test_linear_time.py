@@ -6,16 +6,15 @@ Counted in executed lines of Python, which no other load on the machine can chan
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
 from drillrank.structure import parse_document, sentences
 from drillrank.structure.html import html_links
 from drillrank.structure.markdown import markdown_links
-from tests.drillrank.structure.test_document import check_spans
+from tests.counting_lines import lines_run
+from tests.drillrank.structure.checks import check_spans
 from tests.examples import IS_THOROUGH, size
 
 # What stands between ⟦ and ⟧ is repeated until the whole has so many characters.
@@ -62,24 +61,6 @@ def grown(form: str | Callable[[int], str]) -> Callable[[int], str]:
 
 
 CASES = [pytest.param(format, grown(form)) for format, forms in HOSTILE.items() for form in forms]
-
-
-def lines_run(work: Callable[[str], object], text: str) -> int:
-    """How many lines of Python the work takes."""
-    count = 0
-
-    def local(frame: FrameType, event: str, argument: object) -> object:
-        nonlocal count
-        count += 1
-        return local
-
-    before = sys.gettrace()
-    sys.settrace(local)  # type: ignore[arg-type]
-    try:
-        work(text)
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize(("format", "make"), CASES)

@@ -11,7 +11,7 @@ import pytest
 
 from drillrank.structure import parse_document
 from drillrank.structure.markdown import markdown_links
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 
 DATA = Path(os.environ.get("DRILLRANK_DATA", Path(__file__).parents[4] / "shared" / "data"))
 

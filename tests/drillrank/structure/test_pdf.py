@@ -16,7 +16,7 @@ from drillrank.structure import pdf as pdf_module
 from drillrank.structure.pdf import convert_pdf, count_pages
 from drillrank.structure.pdf_words import count_in_english, join_split_words
 from drillrank.views import section_chunks
-from tests.drillrank.structure.test_linear_time import lines_run
+from tests.counting_lines import lines_run
 from tests.examples import examples, size
 from tests.pdf_files import Mark, Pdf, Text, lines, pdf_of
 

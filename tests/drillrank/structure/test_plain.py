@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank.structure import parse_document
-from tests.drillrank.structure.test_document import check_spans
+from tests.drillrank.structure.checks import check_spans
 from tests.examples import examples
 
 

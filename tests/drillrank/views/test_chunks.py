@@ -13,8 +13,8 @@ from drillrank.structure import parse_document
 from drillrank.structure.passages import cut_passages
 from drillrank.text import count_tokens
 from drillrank.views import Chunker, MultiViewChunker
+from tests.counting_lines import lines_run
 from tests.drillrank.helpers import refuses
-from tests.drillrank.structure.test_linear_time import lines_run
 
 HEADER = "| name | value |\n|---|---|\n"  # 6 words
 TABLE = HEADER + "".join(f"| row {i} | number {i} |\n" for i in range(12))

@@ -20,7 +20,8 @@ from drillrank.structure import breadcrumb, parse_document, sentences
 from drillrank.text import terms, without_surrogates
 from drillrank.views import VIEWS, Chunker, keywords, section_chunks, summaries, summary
 from tests.drillrank.helpers import refuses
-from tests.drillrank.structure.test_fuzz import html, latex, markdown, plain, words_of
+from tests.drillrank.structure.generated import html, latex, plain, words_of
+from tests.drillrank.structure.generated import nasty as markdown
 
 fuzz = settings(
     max_examples=int(os.environ.get("DRILLRANK_FUZZ", "40")),
