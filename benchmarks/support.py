@@ -155,10 +155,8 @@ def _choose_threshold(scores: Mapping[str, tuple[Scores, npt.NDArray[np.bool_]]]
     tuning = [scores[name] for name in _TUNING if name in scores]
     if not tuning:
         return SUPPORTED
-    return max(
-        np.linspace(0, 1, 101).tolist(),
-        key=lambda threshold: sum(balanced_accuracy(*one, threshold) for one in tuning),
-    )
+    thresholds: list[float] = np.linspace(0, 1, 101).tolist()
+    return max(thresholds, key=lambda threshold: sum(balanced_accuracy(*one, threshold) for one in tuning))
 
 
 def _table(title: str, sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapping[str, Scores]]) -> Table:
