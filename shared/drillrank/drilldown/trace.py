@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, OutlineEntry, Paragraph
 
-ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, Section)
+ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, ListedSection)
 
 
 class FallbackReason(Enum):
@@ -127,9 +127,9 @@ class Trace:
     question: str
     reports: Sequence[StepReport] = ()
     outdated_documents: Collection[int | str] = ()
-    candidate_sections: Sequence[Section] = ()
-    sections: Selection[Section] = Selection(())
-    section_scores: Mapping[Section, float] = field(default_factory=dict)
+    candidate_sections: Sequence[ListedSection] = ()
+    sections: Selection[ListedSection] = Selection(())
+    section_scores: Mapping[ListedSection, float] = field(default_factory=dict)
     guard_paragraphs: Sequence[Paragraph] = ()
     paragraph_selections: Sequence[Selection[Paragraph]] = ()
     scores: Mapping[Paragraph, ScoredParagraph] = field(default_factory=dict)
