@@ -17,7 +17,7 @@ _ALL = (
     "contracts loaded_pages pdf_folder filtered_views neural_speed neural_earlier prefix_cache prefix_cache_int8 "
     "prefix_service prefix_cache_vllm "
     "encoder_states quantised encoders corpus_scale growing_pool store_scale "
-    "static_embeddings path_seeds real_files wiki_hops agent_tokens support coverage gap"
+    "reader_memory static_embeddings path_seeds real_files wiki_hops agent_tokens support coverage gap"
 )
 BENCHMARKS = _ALL.split()
 _FINANCEBENCH = ("financebench", "which_document", "all_reports", "loaded_pages", "pdf_folder")

@@ -13,13 +13,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
@@ -34,42 +34,56 @@ from .neural_speed import LENGTHS, SAVE
 ROOT = Path(__file__).resolve().parents[1]
 DTYPES = ("float32", "bfloat16")
 REPEATS = 5
-SLOWEST = 1.05  # ratio of processor time
 
 Rows = dict[tuple[str, str], Any]
 """Values by case and dtype."""
 
 
+class Row(NamedTuple):
+    """Costs of one case in one dtype.
+
+    Attributes:
+        operations: Operations of this checkout over those of the earlier one.
+        earlier: Seconds of the earlier checkout.
+        now: Seconds of this checkout, in the same order.
+    """
+
+    operations: float
+    earlier: list[float]
+    now: list[float]
+
+
 def main(data: str, questions: int | None = None) -> None:
-    """Print a table with a row for each shape, case and dtype."""
+    """Print a table for each shape, with a row for each case and dtype."""
     texts = [passage["text"] for passage in read("rerank/squad_passages")]
-    table = Table(
-        *("model", "prompts", "dtype", "operations, ratio", "earlier, CPU s", "now, CPU s", "ratio", "least ratio"),
-        title=f"This checkout over {Path(data).name}: one thread each, medians of {REPEATS} pairs",
-    )
-    slower = []
     with tempfile.TemporaryDirectory() as folder:
         for save, n_passages in SAVE.items():
             name = save(Path(folder), texts)
-            rows = _compare(Path(data).resolve(), name, min(n_passages, questions or n_passages))
-            for (case, dtype), (operations, earlier, now) in rows.items():
-                ratio = median(one / other for one, other in zip(now, earlier, strict=True))
-                least = min(now) / min(earlier)
-                if least > SLOWEST:
-                    slower.append(f"{Path(name).name}, {case}, {dtype}")
-                figures = (f"{operations:.4f}", f"{median(earlier):.2f}", f"{median(now):.2f}", f"{ratio:.3f}")
-                table.add_row(Path(name).name, case, dtype, *figures, f"{least:.3f}")
-            table.add_section()
-    table.caption = f"Least ratio: fastest of this checkout over fastest of the earlier one. Above {SLOWEST}: " + (
-        "; ".join(slower) or "none."
+            n_read = min(n_passages, questions or n_passages)
+            Console(width=120).print(
+                _tabulate(f"{Path(name).name}, {n_read} passages", _compare(Path(data), name, n_read))
+            )
+
+
+def _tabulate(title: str, rows: Mapping[tuple[str, str], Row]) -> Table:
+    table = Table(
+        "prompts", "dtype", "operations", "earlier, CPU s", "now, CPU s", "ratio", "of the least", title=title
     )
-    Console(width=140).print(table)
+    for (case, dtype), row in rows.items():
+        ratio = median(now / earlier for earlier, now in zip(row.earlier, row.now, strict=True))
+        seconds = (f"{median(row.earlier):.2f}", f"{median(row.now):.2f}")
+        least = min(row.now) / min(row.earlier)
+        table.add_row(case, dtype, f"{row.operations:.4f}", *seconds, f"{ratio:.3f}", f"{least:.3f}")
+    table.caption = (
+        f"Now over earlier, one thread each: operations, and processor time, median and least of {REPEATS} pairs."
+    )
+    return table
 
 
-def _compare(other: Path, model: str, n_passages: int) -> dict[tuple[str, str], tuple[float, list[float], list[float]]]:
-    """Return the ratio of operations and the seconds of both checkouts, by case and dtype."""
+def _compare(other: Path, model: str, n_passages: int) -> dict[tuple[str, str], Row]:
+    """Return what both checkouts cost, by case and dtype."""
     with ExitStack() as stack:
-        earlier, now = (stack.enter_context(_worker(root, model, n_passages)) for root in (other, ROOT))
+        earlier, now = (stack.enter_context(_worker(root, model, n_passages)) for root in (other.resolve(), ROOT))
         counts_before, counts = earlier("count"), now("count")
         seconds: list[tuple[Rows, Rows]] = []
         for repeat in range(REPEATS + 1):
@@ -80,7 +94,7 @@ def _compare(other: Path, model: str, n_passages: int) -> dict[tuple[str, str], 
             seconds.append((of_earlier, of_now))
     del seconds[0]  # the first round warms up
     return {
-        key: (counts[key] / counts_before[key], [one[key] for one, _ in seconds], [one[key] for _, one in seconds])
+        key: Row(counts[key] / counts_before[key], [one[key] for one, _ in seconds], [one[key] for _, one in seconds])
         for key in counts
     }
 

@@ -7,7 +7,6 @@ vectors, which then need not be computed. Linux only.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -49,10 +48,9 @@ def measure(model: str, vectors: str) -> None:
     options = {"dtype": "bfloat16", "prefix_cache": PREFIX_CACHE}
     language_model = load_language_model(f"unigram+hf:{model}", experts=[{}, options]) if model else "unigram"
     d3 = D3(model=language_model, embed=embed)
+    prepared = d3.prepare(list(documents.values()), list(documents))
     [question, *_] = read_questions(data_folder() / "folders")
-    evidence = d3.retrieve(question["question"], list(documents.values()))
-    n_read = sum(bool(item.details.get("read")) for item in evidence)
-    print(json.dumps(n_read), file=sys.stderr)
+    d3.retrieve(question["question"], prepared)
     print(resident("VmHWM"))
 
 
