@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import D3, parse_document
+from drillrank.drilldown.hierarchical_scores import MU
 from drillrank.drilldown.passage_reader import READER_WEIGHT
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.settings import READ as DEFAULT_READ
@@ -159,7 +160,7 @@ def _measure(
 ) -> Outcomes:
     """Return the characters needed without a reader and with each model."""
     outcomes: dict[Setting, list[float]] = {}
-    words = UnigramModel(language=evaluation_set.language)
+    words = UnigramModel(mu=MU, language=evaluation_set.language)  # as D3 scores by words, with and without a reader
     for documents, questions in evaluation_set.folders:
         names, parsed = list(documents), list(documents.values())
         alone = D3(model=words, embed=embed, settings={"unit": "passage"})

@@ -32,7 +32,7 @@ from drillrank.prompts import Prompt, TruncatableText
 KEPT = Path(os.environ.get("DRILLRANK_KEPT", Path(__file__).resolve().parent / "kept"))
 MODELS = ("smollm2", "gemma3-270m")
 INSTRUCTED = ("qwen-1.5b", "qwen-0.5b")  # in bfloat16, without a penalty
-ASK_TOGETHER, WRITE_TOGETHER = 256, 12  # questions asked at once, and prompts answered at once
+ASK_TOGETHER, WRITE_TOGETHER = 256, 8  # questions asked at once, and prompts answered at once
 WRITERS = 2  # threads that write; each computes with OMP_NUM_THREADS
 SCORE_TOGETHER = 512  # requests
 

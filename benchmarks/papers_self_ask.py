@@ -15,6 +15,7 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -89,21 +90,24 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = ",".join
         "self-ask+likelihood": partial(ask_itself, alone),
     }
     table = Table(
-        "answers by", "paper: F1 / tokens / calls", "F1, 95 %", "exact match", "bridge F1", "comparison F1", "tokens",
-        "calls", title=f"D3, table 2: {name}, {len(asked)} questions of HotpotQA",
+        "answers by", "paper: F1 / tokens / calls", "F1, 95 %", "minus base, 95 %", "exact match", "bridge F1",
+        "comparison F1", "tokens", "calls", title=f"D3, table 2: {name}, {len(asked)} questions of HotpotQA",
     )  # fmt: skip
+    f1_by_label: dict[str, list[float]] = {}
     for label in steps.split(","):
         results = reader.together(
             [partial(ways[label], row, document) for row, document in zip(asked, documents, strict=True)]
         )
         f1 = [answer_f1(result.text, [row["answer"]]) for result, row in zip(results, asked, strict=True)]
+        f1_by_label[label] = f1
+        difference = interval(np.subtract(f1, f1_by_label["base"])) if "base" in f1_by_label else ""
         exact = [answer_match(result.text, [row["answer"]]) for result, row in zip(results, asked, strict=True)]
         of_type = [
             mean(value for value, row in zip(f1, asked, strict=True) if row["type"] == kind)
             for kind in ("bridge", "comparison")
         ]
         table.add_row(
-            label, PAPER[label], interval(f1), f"{mean(exact):.3f}", *(f"{value:.3f}" for value in of_type),
+            label, PAPER[label], interval(f1), difference, f"{mean(exact):.3f}", *(f"{value:.3f}" for value in of_type),
             f"{mean(result.tokens for result in results):,.0f}", f"{mean(result.calls for result in results):.1f}",
         )  # fmt: skip
-    Console(width=160).print(table)
+    Console(width=180).print(table)

@@ -57,7 +57,7 @@ PROMPTS = {
 SHORT = 38  # questions of each half of each data set by which prompts are chosen, and of which they are reported
 N_COST_PASSAGES = 20
 N_READERS, N_READ = 75, 10  # questions of each data set in the table of readers, and passages that a model reads
-READERS = {"smollm2": N_READERS, "gemma3-270m": N_READERS, "qwen-0.5b": N_READERS, "qwen-1.5b": 25}
+READERS = {"smollm2": N_READERS, "gemma3-270m": N_READERS, "qwen-0.5b": 30, "qwen-1.5b": 12}
 KEPT_CANDIDATES = KEPT / "readers_candidates.npz"
 
 
@@ -132,7 +132,8 @@ def _readers(models: Sequence[str]) -> Table:
     """Return what models add as readers of the best ten, behind words alone and behind words with an encoder.
 
     Candidates are the first 20 of BM25 and of both encoders together. All weights are 1. A model is left out if its
-    scores are not kept and it is not on this machine.
+    scores are not kept and it is not on this machine. Models that follow instructions also judge by yes or no, behind
+    words and MiniLM.
     """
     columns = ("NQ, top-1", "SQuAD, top-1", "both, top-1", "top-3", "top-1, less no reader")
     table = Table("first stage", "reader", "questions", *columns, title=f"Models read the best {N_READ}")
@@ -161,7 +162,8 @@ def _readers(models: Sequence[str]) -> Table:
             values = [_in_two_stages(*pair, N_READ) for pair in zip(firsts, added, strict=True)]
             gains = _is_first(some, values, 1) - _is_first(some, firsts, 1)
             table.add_row(label, " + ".join(names), str(len(rows)), *_top_figures(some, values), gain(gains))
-        for name in filter(lambda name: Path(name).name in INSTRUCTED, read_by):
+        judges = [name for name in read_by if Path(name).name in INSTRUCTED and encoder == "MiniLM"]
+        for name in judges:
             with suppress(InvalidInput):
                 judged = _read_best(name, asked, first, yes_no=True)
                 some, firsts = [asked[row] for row in judged], [first[row] for row in judged]

@@ -8,12 +8,18 @@ Pairs: see `support_pairs`. `--data` is a folder with those of these public sets
     wice_test.jsonl, wice_dev.jsonl          ryokamoi/wice, data/entailment_retrieval/claim/ (ODC-BY, texts CC BY-SA)
     halueval_qa.jsonl                        RUCAIBox/HaluEval, generation/qa/qa_one-turn_data.json (MIT)
 
-The weights and thresholds, also those of the baselines, were chosen on two thirds of the pairs, on FRANK and on WiCE's
-development set. Everything else is unseen. An answer of several sentences is supported if each of them is.
+Tuning sets: two thirds of the pairs, FRANK and WiCE's development set. Everything else is unseen. An answer of several
+sentences is supported if each of them is. Accuracy depends on how many cases are supported; balanced accuracy, the mean
+of the share of supported cases called so and the share of the others refused, does not.
 
-The first table has all cases and systems without a neural model. The second table has a sample of each set, with MiniLM
-and a language model (`kept/support_models.json`, made by `--model DIR,DIR`: a model for likelihoods, and one that is
-asked). The third one has the share of sentences called supported, by what was changed.
+`--steps` takes some of these:
+
+    fit       weights of `check_support`, fitted on the tuning sets, next to those in the code
+    tables    all cases, with the share of words as baseline; and the pairs by what was changed
+    variants  a sample of each set: words alone, and words with MiniLM's cosine or with the likelihood of SmolLM2, each
+              fitted on the tuning sets, next to the cosine, the likelihood and an LLM asked. The values of models are
+              kept in `kept/support_models.json`. `--model DIR,DIR` computes those that are missing: a model for
+              likelihoods, and one that is asked.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,25 +38,35 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import Passage
-from drillrank.generation.support import SUPPORTED, SupportEvidence, SupportFeatures, combine_features
-from drillrank.likelihood.encoders import load_encoder
+from drillrank.generation.claims import split_claims
+from drillrank.generation.support import (
+    SUPPORTED,
+    WEIGHTS,
+    SupportEvidence,
+    SupportFeatures,
+    combine_features,
+)
+from drillrank.rerank.brmgr import support as share_of_likelihood
 from drillrank.structure.cutting import sentences
 from drillrank.text import terms
 
 from .kept import KEPT, key_of
-from .minilm import INSTALLED, minilm_folder
+from .minilm import minilm
 from .support_pairs import make_pairs, pack_text
 
 _PUBLIC = ("qags_cnndm", "qags_xsum", "factcc", "xsumfaith", "wice_test", "halueval_qa", "frank", "wice_dev")
 _TUNING = ("pairs, tuning", "frank", "wice_dev")
-_SAMPLE = 40  # cases of a set for the systems with a model
-_KEPT = KEPT / "support_models.json"
+_RATIOS = np.round(np.arange(0, 1.6, 0.1), 1)  # weight of the order, as a multiple of that of the explained share
+_SAMPLED = {"minilm": 40, "likelihood": 40, "asked": 10}  # cases of a set for each kind of value
+_KEPT_VALUES = KEPT / "support_models.json"
+_QUERY = "What do the passages say?"
 _ASKED = (
     "Text:\n{text}\n\nStatement: {sentence}\n\nDoes the text support the whole statement, with all its numbers and "
     "names? Answer with Yes or No."
 )
 
 Scores = npt.NDArray[np.float64]
+Rate = Callable[["Case"], float]
 
 
 class Case(NamedTuple):
@@ -69,57 +85,99 @@ class Case(NamedTuple):
     kind: str = ""
 
 
-def main(data: str | None = None, model: str | None = None) -> None:
+class FeatureTable(NamedTuple):
+    """Features of the sentences of cases.
+
+    Attributes:
+        columns: The intercept, and a feature each, shape (sentences, 1 + features).
+        is_doubtful: True for a sentence with a doubt, shape (sentences,).
+        starts: Index of the first sentence of each case, shape (cases,).
+        truth: True for a supported case, shape (cases,).
+    """
+
+    columns: Scores
+    is_doubtful: npt.NDArray[np.bool_]
+    starts: npt.NDArray[np.int64]
+    truth: npt.NDArray[np.bool_]
+
+    def rate(self, weights: Sequence[float]) -> Scores:
+        """Return the support of each case, as `combine_features` computes it."""
+        supports = 1 / (1 + np.exp(-self.columns @ np.asarray(weights)))
+        return np.minimum.reduceat(np.where(self.is_doubtful, supports / 2, supports), self.starts)
+
+
+def main(data: str | None = None, model: str | None = None, steps: str = "fit,tables,variants") -> None:
     """Print the tables."""
     sets = _pair_sets() | (read_public_sets(Path(data)) if data else {})
-    kept = _KeptValues(model)
-    console = Console(width=150)
-    systems: dict[str, Callable[[Case], float]] = {"words": _by_words, "share of words": _share_of_words}
-    scores = {name: {system: _score(cases, rate) for system, rate in systems.items()} for name, cases in sets.items()}
-    console.print(_table("all cases: AUC, and accuracy at the threshold", sets, scores))
-    samples = {name: _draw(cases) for name, cases in sets.items()}
-    slow = {**systems, **kept.systems()}
-    sampled = {name: {system: _score(cases, rate) for system, rate in slow.items()} for name, cases in samples.items()}
-    console.print(_table(f"at most {_SAMPLE} cases of each set, all systems", samples, sampled))
-    console.print(_table_by_kind(sets, scores))
-    kept.save()
+    console = Console(width=130)
+    if "fit" in steps:
+        tables = {name: _tabulate(sets[name]) for name in _TUNING if name in sets}
+        fitted, ratio = fit_weights(tables)
+        console.print(f"weights fitted on {', '.join(tables)}: {np.round(fitted, 1)}, in the code: {WEIGHTS}")
+        console.print(f"(weight of the order / weight of the explained share: {ratio})")
+    if "tables" in steps:
+        systems: dict[str, Rate] = {"words": _rate_by_words, "share of words": _share_of_words}
+        scores = {
+            name: {system: _score(cases, rate) for system, rate in systems.items()} for name, cases in sets.items()
+        }
+        console.print(_table("all cases: AUC, accuracy, balanced accuracy", sets, scores))
+        console.print(_table_by_kind(sets, scores))
+    if "variants" in steps:
+        values = ModelValues(model)
+        for kind in _SAMPLED:
+            _print_variant(console, kind, sets, values)
+        values.save()
+
+
+# --- Figures
+
+
+def auc(scores: Scores, truth: npt.NDArray[np.bool_]) -> float:
+    """Return the probability that a supported case has a higher score than another one; ties count half."""
+    true, false = scores[truth][:, None], scores[~truth][None]
+    return float(((true > false) + (true == false) / 2).mean())
+
+
+def balanced_accuracy(scores: Scores, truth: npt.NDArray[np.bool_], threshold: float) -> float:
+    """Return the mean of the shares of supported and of other cases that a threshold classifies correctly."""
+    right = (scores >= threshold) == truth
+    return float((right[truth].mean() + right[~truth].mean()) / 2)
+
+
+def _describe(scores: Scores, truth: npt.NDArray[np.bool_], threshold: float) -> str:
+    accuracy = ((scores >= threshold) == truth).mean()
+    return f"{auc(scores, truth):.3f} {accuracy:.2f} {balanced_accuracy(scores, truth, threshold):.2f}"
+
+
+def _choose_threshold(scores: Mapping[str, tuple[Scores, npt.NDArray[np.bool_]]]) -> float:
+    """Return the threshold of a baseline with the best mean balanced accuracy on the tuning sets."""
+    tuning = [scores[name] for name in _TUNING if name in scores]
+    if not tuning:
+        return SUPPORTED
+    return max(
+        np.linspace(0, 1, 101).tolist(),
+        key=lambda threshold: np.mean([balanced_accuracy(*one, threshold) for one in tuning]),
+    )
 
 
 def _table(title: str, sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapping[str, Scores]]) -> Table:
     systems = list(next(iter(scores.values())))
-    table = Table("set", "cases", "supported", *systems, title=title)
-    thresholds = {system: _choose_threshold(system, sets, scores) for system in systems}
-    for name, cases in sets.items():
-        truth = np.array([case.is_supported for case in cases])
-        row = []
-        for system in systems:
-            of_system = scores[name][system]
-            scored = ~np.isnan(of_system)
-            right = (of_system[scored] >= thresholds[system]) == truth[scored]
-            more = "" if scored.all() else f" ({scored.sum()})"
-            row.append(f"{auc(of_system[scored], truth[scored]):.3f} {right.mean():.2f}{more}" if scored.any() else "-")
-        table.add_row(name + (" *" if name in _TUNING else ""), str(len(cases)), f"{truth.mean():.2f}", *row)
-    table.caption = "* not unseen"
+    table = Table("set", "cases", "supported", *systems, title=title, caption="* not unseen")
+    truths = {name: np.array([case.is_supported for case in cases]) for name, cases in sets.items()}
+    thresholds = {
+        system: SUPPORTED
+        if system.startswith("words")
+        else _choose_threshold({name: (scores[name][system], truth) for name, truth in truths.items()})
+        for system in systems
+    }
+    for name, truth in truths.items():
+        cells = [_describe(scores[name][system], truth, thresholds[system]) for system in systems]
+        table.add_row(_mark(name), str(len(truth)), f"{truth.mean():.2f}", *cells)
     return table
 
 
-def _choose_threshold(
-    system: str, sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapping[str, Scores]]
-) -> float:
-    """Return our default threshold, and for a baseline the one with the best mean accuracy on the tuning sets."""
-    if not system.startswith(("share", "cosine")):
-        return SUPPORTED
-    scored_by_name = {name: ~np.isnan(scores[name][system]) for name in _TUNING if name in sets}
-
-    def mean_accuracy(threshold: float) -> float:
-        accuracies = [
-            ((scores[name][system] >= threshold) == [case.is_supported for case in sets[name]])[scored].mean()
-            for name, scored in scored_by_name.items()
-            if scored.any()
-        ]
-        return float(np.mean(accuracies)) if accuracies else 0.0
-
-    return max(np.linspace(0, 1, 101).tolist(), key=mean_accuracy)
+def _mark(name: str) -> str:
+    return f"{name} *" if name in _TUNING else name
 
 
 def _table_by_kind(sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapping[str, Scores]]) -> Table:
@@ -133,10 +191,118 @@ def _table_by_kind(sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapp
     return table
 
 
-def auc(scores: Scores, truth: npt.NDArray[np.bool_]) -> float:
-    """Return the probability that a supported case has a higher score than another one; ties count half."""
-    true, false = scores[truth][:, None], scores[~truth][None]
-    return float(((true > false) + (true == false) / 2).mean())
+# --- Weights
+
+
+def fit_weights(tables: Mapping[str, FeatureTable]) -> tuple[list[float], float]:
+    """Fit the weights of words: the intercept, e and o.
+
+    The ratio of the weights of o and e has the best mean AUC of the sets. Their size and the intercept have the least
+    log loss, in which each set counts the same, and in it the supported cases as much as the others.
+
+    Returns:
+        The weights, and the ratio.
+    """
+    fits = {ratio: _fit_columns({name: _join(table, ratio) for name, table in tables.items()}) for ratio in _RATIOS}
+    weights = {ratio: [intercept, slope, slope * ratio] for ratio, (intercept, slope) in fits.items()}
+    aucs = {
+        ratio: np.mean([auc(table.rate(weights[ratio]), table.truth) for table in tables.values()]).round(3)
+        for ratio in _RATIOS
+    }
+    best = max(_RATIOS, key=lambda ratio: aucs[ratio])
+    return weights[best], float(best)
+
+
+def _join(table: FeatureTable, ratio: float) -> FeatureTable:
+    """Return a table with e + ratio · o in place of e and o."""
+    joined = table.columns[:, 1] + ratio * table.columns[:, 2]
+    return table._replace(columns=np.column_stack([table.columns[:, 0], joined, table.columns[:, 3:]]))
+
+
+def _fit_columns(tables: Mapping[str, FeatureTable]) -> list[float]:
+    """Return the weights with the least log loss."""
+    from scipy.optimize import minimize
+
+    def log_loss(weights: Scores) -> float:
+        losses = []
+        for table in tables.values():
+            supports = np.clip(table.rate(weights), 1e-6, 1 - 1e-6)
+            losses += [-np.log(supports[table.truth]).mean(), -np.log(1 - supports[~table.truth]).mean()]
+        return float(np.sum(losses))
+
+    n_columns = next(iter(tables.values())).columns.shape[1]
+    start = np.array([-2.0, 3.0, *[0.5] * (n_columns - 2)])
+    return minimize(log_loss, start, method="Nelder-Mead", options={"maxiter": 2000}).x.tolist()
+
+
+def _tabulate(cases: Sequence[Case], values: Callable[[Case], Sequence[float]] | None = None) -> FeatureTable:
+    """Return the features of cases, with e and o, and a value of a model if there is one."""
+    rows, doubts, starts = [], [], []
+    for case in cases:
+        starts.append(len(rows))
+        of_model = [(value,) for value in values(case)] if values else [()] * len(_features(case))
+        for features, value in zip(_features(case), of_model, strict=True):
+            rows.append((1.0, features.explained, features.order, *value))
+            doubts.append(bool(features.doubts))
+    truth = np.array([case.is_supported for case in cases])
+    return FeatureTable(np.array(rows), np.array(doubts), np.array(starts), truth)
+
+
+def _print_variant(console: Console, kind: str, sets: Mapping[str, Sequence[Case]], values: ModelValues) -> None:
+    """Print a table of the cases that have a value of a model: words, words with the value, and the value alone."""
+    samples = {
+        name: [case for case in draw(cases, _SAMPLED[kind]) if values.has(kind, case)] for name, cases in sets.items()
+    }
+    tables = {name: _tabulate(cases, partial(values.of, kind)) for name, cases in samples.items() if cases}
+    tuning = {name: _join(tables[name], WEIGHTS[2] / WEIGHTS[1]) for name in _TUNING if name in tables}
+    weights: list[float] = []
+    if kind != "asked" and tuning:
+        intercept, slope, of_value = _fit_columns(tuning)
+        weights = [intercept, slope, slope * WEIGHTS[2] / WEIGHTS[1], of_value]
+    alone = {name: np.minimum.reduceat(table.columns[:, 3], table.starts) for name, table in tables.items()}
+    threshold = (
+        SUPPORTED
+        if kind == "asked"
+        else _choose_threshold({name: (alone[name], tables[name].truth) for name in tables})
+    )
+    title = f"{kind}: AUC, accuracy, balanced accuracy; weights {np.round(weights, 1)}"
+    table = Table("set", "cases", "words", f"words and {kind}", f"{kind} alone", title=title, caption="* not unseen")
+    differences = {}
+    for name, features in tables.items():
+        by_words = features.rate([*WEIGHTS, 0.0])
+        cells = [_describe(by_words, features.truth, SUPPORTED)]
+        if weights:
+            together = features.rate(weights)
+            cells.append(_describe(together, features.truth, SUPPORTED))
+            differences[name] = by_words, together, features.truth
+        else:
+            cells.append("-")
+        cells.append(_describe(alone[name], features.truth, threshold))
+        table.add_row(_mark(name), str(len(features.truth)), *cells)
+    console.print(table)
+    unseen_tables = {name: features for name, features in tables.items() if name not in _TUNING}
+    by_words = [auc(one.rate([*WEIGHTS, 0.0]), one.truth) for one in unseen_tables.values()]
+    by_value = [auc(alone[name], one.truth) for name, one in unseen_tables.items()]
+    console.print(f"mean AUC of the unseen sets: words {np.mean(by_words):.3f}, {kind} alone {np.mean(by_value):.3f}")
+    unseen = [one for name, one in differences.items() if name not in _TUNING]
+    if unseen:
+        console.print(f"AUC of words and {kind} minus AUC of words, mean of the unseen sets: {_compare(unseen)}")
+
+
+def _compare(pairs: Sequence[tuple[Scores, Scores, npt.NDArray[np.bool_]]]) -> str:
+    """Return the mean difference of two AUCs over sets, with the interval of 1,000 bootstrap samples of the cases."""
+    rng = np.random.default_rng(63)
+
+    def difference(indices: Sequence[npt.NDArray[np.int64]]) -> float:
+        gains = [auc(b[i], truth[i]) - auc(a[i], truth[i]) for (a, b, truth), i in zip(pairs, indices, strict=True)]
+        return float(np.mean(gains))
+
+    def resample(truth: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.concatenate([rng.choice(group, len(group)) for group in map(np.flatnonzero, (truth, ~truth))])
+
+    samples = [difference([resample(truth) for _, _, truth in pairs]) for _ in range(1000)]
+    low, high = np.percentile(samples, [2.5, 97.5])
+    return f"{difference([np.arange(len(truth)) for _, _, truth in pairs]):+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 # --- Data
@@ -175,18 +341,18 @@ def _read_set(name: str, file: Path) -> Iterable[Case]:
             yield Case(tuple(pack_text(row["document"])), row["claim"].replace("\\'", "'"), bool(row["label"]))
 
 
-def _draw(cases: Sequence[Case]) -> list[Case]:
-    """Return a sample with as many supported cases as others, if there are enough."""
+def draw(cases: Sequence[Case], n: int) -> list[Case]:
+    """Return a sample with as many supported cases as others, if there are enough, alternating."""
     rng = random.Random(63)
     groups = [[case for case in cases if case.is_supported is truth] for truth in (True, False)]
-    samples = [rng.sample(group, min(_SAMPLE // 2, len(group))) for group in groups]
-    return [case for pair in zip_longest(*samples) for case in pair if case is not None]
+    samples = [rng.sample(group, min(max(_SAMPLED.values()) // 2, len(group))) for group in groups]
+    return [case for pair in zip_longest(*samples) for case in pair if case is not None][:n]
 
 
 # --- Systems
 
 
-def _score(cases: Iterable[Case], rate: Callable[[Case], float]) -> Scores:
+def _score(cases: Iterable[Case], rate: Rate) -> Scores:
     return np.array([rate(case) for case in cases])
 
 
@@ -195,29 +361,32 @@ def _evidence(passages: tuple[str, ...]) -> SupportEvidence:
     return SupportEvidence([Passage(text) for text in passages])
 
 
-def split_answer(answer: str) -> list[str]:
-    """Return the sentences of an answer."""
-    return [answer[start:end] for start, end in sentences(answer)] or [answer]
-
-
 @lru_cache(maxsize=20_000)
 def _features(case: Case) -> tuple[SupportFeatures, ...]:
-    return tuple(map(_evidence(case.passages).compute_features, split_answer(case.answer)))
+    """Return the features of each claim of a case; those of the answer itself if it has no claim."""
+    evidence = _evidence(case.passages)
+    claims = split_claims(case.answer)
+    return tuple(evidence.compute_claim_features(claim) for claim in claims) or (
+        evidence.compute_features(case.answer),
+    )
 
 
-def _by_words(case: Case) -> float:
+def _rate_by_words(case: Case) -> float:
     return min(map(combine_features, _features(case)))
+
+
+def split_answer(case: Case) -> list[str]:
+    """Return the sentences of an answer, as `check_support` reads them."""
+    return [claim.text for claim in split_claims(case.answer)] or [case.answer]
 
 
 def _share_of_words(case: Case) -> float:
     words = set(terms(" ".join(case.passages)))
-    return min(
-        float(np.mean([word in words for word in terms(sentence)] or [1.0])) for sentence in split_answer(case.answer)
-    )
+    return min(float(np.mean([word in words for word in terms(sentence)] or [1.0])) for sentence in split_answer(case))
 
 
-class _KeptValues:
-    """Values of models for sentences: cosines of MiniLM, shares of likelihood, and probabilities of Yes.
+class ModelValues:
+    """Values of models for sentences, kept in a file: cosines of MiniLM, shares of likelihood, probabilities of Yes.
 
     Args:
         models: Directories of a model whose likelihoods are taken, and of one that is asked, separated by a comma. None
@@ -225,91 +394,68 @@ class _KeptValues:
     """
 
     def __init__(self, models: str | None) -> None:
-        self._kept: dict[str, dict[str, float]] = json.loads(_KEPT.read_text()) if _KEPT.exists() else {}
+        self._kept: dict[str, dict[str, float]] = json.loads(_KEPT_VALUES.read_text()) if _KEPT_VALUES.exists() else {}
         self._models = models.split(",") if models else []
-        self._loaded: dict[str, Any] = {}
-        self._n_new = 0
+        self._computes = {"minilm": self._cosine, "likelihood": self._likelihood, "asked": self._ask}
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
 
-    def systems(self) -> dict[str, Callable[[Case], float]]:
-        """Return the systems with a model, by name. A value that is not kept is NaN."""
-        return {
-            "with MiniLM": lambda case: self._combine(case, ["minilm"]),
-            "with a model": lambda case: self._combine(case, ["likelihood"]),
-            "with both": lambda case: self._combine(case, ["minilm", "likelihood"]),
-            "cosine of MiniLM": lambda case: min(self._values("minilm", case)),
-            "likelihood alone": lambda case: min(self._values("likelihood", case)),
-            "LLM asked": lambda case: min(self._values("asked", case)),
-        }
+    def has(self, kind: str, case: Case) -> bool:
+        """Return True if the values of a case are kept, or a model computes them."""
+        return bool(self._models) or all(key in self._kept.get(kind, {}) for key, _ in self._keys(case))
+
+    def of(self, kind: str, case: Case) -> list[float]:
+        """Return the value of each sentence of a case."""
+        kept = self._kept.setdefault(kind, {})
+        for key, sentence in self._keys(case):
+            if key not in kept:
+                kept[key] = round(float(self._computes[kind](sentence, case.passages)), 4)
+        return [kept[key] for key, _ in self._keys(case)]
 
     def save(self) -> None:
-        """Write what is new."""
-        if self._n_new:
-            _KEPT.write_text(json.dumps(self._kept, indent=0, sort_keys=True))
+        """Write the values."""
+        if self._models:
+            _KEPT_VALUES.write_text(json.dumps(self._kept, indent=0, sort_keys=True))
 
-    def _combine(self, case: Case, kinds: Sequence[str]) -> float:
-        values = {kind: self._values(kind, case) for kind in kinds}
-        supports = []
-        for index, features in enumerate(_features(case)):
-            similarity = values["minilm"][index] if "minilm" in values else None
-            likelihood = values["likelihood"][index] if "likelihood" in values else None
-            full = SupportFeatures(
-                features.explained,
-                features.order,
-                similarity,
-                likelihood,
-                features.passage_indices,
-                features.doubts,
-            )
-            supports.append(combine_features(full))
-        return min(supports)
+    def _keys(self, case: Case) -> list[tuple[str, str]]:
+        return [(str(key_of(sentence, case.passages)), sentence) for sentence in split_answer(case)]
 
-    def _values(self, kind: str, case: Case) -> list[float]:
-        keys = [str(key_of(sentence, case.passages)) for sentence in split_answer(case.answer)]
-        kept = self._kept.setdefault(kind, {})
-        if any(key not in kept for key in keys):
-            compute = {"minilm": self._cosines, "likelihood": self._likelihoods, "asked": self._asked}[kind]
-            new = compute(case)
-            if new is None:
-                return [np.nan] * len(keys)
-            kept |= dict(zip(keys, (round(value, 4) for value in new), strict=True))
-            self._n_new += 1
-            if self._n_new % 20 == 0:
-                self.save()
-        return [kept[key] for key in keys]
+    def _cosine(self, sentence: str, passages: tuple[str, ...]) -> float:
+        """Return the best cosine of a sentence and a sentence of a passage."""
+        texts = [passage[start:end] for passage in passages for start, end in sentences(passage)]
+        return float(np.max(self._embed(texts) @ self._embed([sentence])[0], initial=0.0))
 
-    def _cosines(self, case: Case) -> list[float] | None:
-        if not self._models or not INSTALLED:
-            return None
-        if "minilm" not in self._loaded:
-            self._loaded["minilm"] = load_encoder(f"st:{minilm_folder()}")
-        evidence = SupportEvidence([Passage(text) for text in case.passages], encoder=self._loaded["minilm"])
-        return [evidence.compute_features(sentence).similarity or 0.0 for sentence in split_answer(case.answer)]
+    def _embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        if new := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
+            self._vectors |= zip(new, _load_minilm()(new), strict=True)
+        return np.array([self._vectors[text] for text in texts])
 
-    def _likelihoods(self, case: Case) -> list[float] | None:
-        if not self._models:
-            return None
-        if "likelihood" not in self._loaded:
-            from drillrank import load_language_model
+    def _likelihood(self, sentence: str, passages: tuple[str, ...]) -> float:
+        """Return the share of the sentence's information that its best passages explain in one prompt."""
+        text = self._best_text(sentence, passages)
+        model = _load_likelihoods(self._models[0])
+        return share_of_likelihood(model, "{question}", _QUERY, [Passage(text)], [sentence])[0]
 
-            self._loaded["likelihood"] = load_language_model(f"hf:{self._models[0]}", dtype="bfloat16")
-        evidence = SupportEvidence([Passage(text) for text in case.passages], model=self._loaded["likelihood"])
-        return [evidence.compute_features(sentence).likelihood or 0.0 for sentence in split_answer(case.answer)]
+    def _ask(self, sentence: str, passages: tuple[str, ...]) -> float:
+        return _load_asked(self._models[1])(_ASKED.format(text=self._best_text(sentence, passages), sentence=sentence))
 
-    def _asked(self, case: Case) -> list[float] | None:
-        if len(self._models) < 2:
-            return None
-        if "asked" not in self._loaded:
-            self._loaded["asked"] = _load_asked(self._models[1])
-        ask = self._loaded["asked"]
-        evidence = _evidence(case.passages)
-        answers = []
-        for sentence in split_answer(case.answer):
-            indices = evidence.compute_features(sentence).passage_indices or (0,)
-            text = "\n".join(case.passages[index] for index in sorted(indices))
-            answers.append(ask(_ASKED.format(text=text, sentence=sentence)))
-        return answers
+    def _best_text(self, sentence: str, passages: tuple[str, ...]) -> str:
+        indices = _evidence(passages).compute_features(sentence).passage_indices or (0,)
+        return "\n".join(passages[index] for index in sorted(indices))
 
 
+@lru_cache(maxsize=1)
+def _load_minilm() -> Callable[[Sequence[str]], npt.NDArray[np.float32]]:
+    return minilm("bfloat16")
+
+
+@lru_cache(maxsize=1)
+def _load_likelihoods(folder: str) -> Any:
+    from drillrank import load_language_model
+
+    return load_language_model(f"hf:{folder}", dtype="bfloat16")
+
+
+@lru_cache(maxsize=1)
 def _load_asked(folder: str) -> Callable[[str], float]:
     """Return a function from a prompt to the probability of Yes rather than No, of an instruction-tuned model."""
     import torch

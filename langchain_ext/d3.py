@@ -90,7 +90,7 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
     - `found`, `confidence`: As in `drillrank.drilldown.result.EvidenceResult`. None values are left out. A missing
       `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it into words.
     - `nothing_matched`: True if no paragraph contains a word of the question, so that the order is the documents'.
-    - `problems`: Everything that went wrong. One `DrillrankWarning` reports it, too.
+    - `problems`: Everything that went wrong. One `DrillrankWarning` for each kind reports it, too.
 
     LLM calls are children of the retriever's run. The run sends custom events to `astream_events` and callback
     handlers: `d3_step` for each step, and `d3_end` with usage, `problems`, `found` and `confidence`.
@@ -233,7 +233,8 @@ class D3Retriever(ModelFields, ConfiguredRetriever):
 
 def _describe_step(step: StepReport) -> dict[str, Any]:
     """Return the data of a step's event."""
-    return {"kind": step.kind, "n_candidates": step.n_candidates, "chosen": step.chosen, "problems": step.problems}
+    problems = tuple(map(str, step.problems))
+    return {"kind": step.kind, "n_candidates": step.n_candidates, "chosen": step.chosen, "problems": problems}
 
 
 def _describe_end(evidence: RetrievedEvidence[Document]) -> dict[str, Any]:

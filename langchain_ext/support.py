@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import Field
 
 from drillrank.errors import InvalidInput
-from drillrank.frameworks.components import ModelFields
+from drillrank.frameworks.components import ComponentFields
 from drillrank.generation.support import SentenceSupport, check_support
 from drillrank.passages import Passage
-from drillrank.vectors import Embed
-from langchain_ext._llm import embedding_of
+from drillrank.text import check_language
 from langchain_ext._records import passage_of
 from langchain_ext._retriever import Loadable
 
 Output = dict[str, Any]
 
 
-class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any], Output]):
+class SupportEvaluator(ComponentFields, Loadable, RunnableSerializable[dict[str, Any], Output]):
     """Checks without an LLM if documents support every sentence of an answer.
 
     The input has `answer`, a string, and `documents`: documents, or strings. The output has `supported` (True if each
     sentence is), `score` (the lowest support of a sentence, from 0 to 1) and `sentences`: for each sentence its
     `sentence`, `support`, `supported`, `doubts` (numbers and names that do not fit) and `documents`, the one or two of
-    the input that explain most of it.
+    the input that explain most of it. An answer without a sentence has an empty list, and is supported.
 
     Args:
-        model: A language model, or its specification, as for `drillrank.check_support`.
-        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or a function.
+        language: Language of the documents, as for `drillrank.check_support`.
         title_key: Metadata key of the title.
 
     Raises:
@@ -45,26 +42,17 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
     (False, ('1,320',))
     """
 
-    model_config = ModelFields.model_config  # otherwise that of the last base class would apply
+    model_config = ComponentFields.model_config  # otherwise that of the last base class would apply
 
-    embed: Embeddings | Embed | str | None = Field(
-        default=None, description="An embedding model, an encoder's specification, or a function."
-    )
+    language: str = Field(default="english", description="Language of the documents.")
     title_key: str = Field(default="title", description="Metadata key of the title.")
 
     def _build_core(self) -> Callable[[str, list[Passage]], list[SentenceSupport]]:
-        return partial(check_support, model=self.language_model, embed=embedding_of(self.embed))
+        return partial(check_support, language=check_language(self.language))
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Check the sentences of an answer."""
         return self._call_with_config(self._check, input, config, run_type="chain", **kwargs)
-
-    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Output:
-        """Run `invoke` without blocking the event loop."""
-        return await self._acall_with_config(self._acheck, input, config, run_type="chain", **kwargs)
-
-    async def _acheck(self, inputs: dict[str, Any]) -> Output:
-        return await self.language_model.run_in_worker(self._check, inputs)
 
     def _check(self, inputs: dict[str, Any]) -> Output:
         if not isinstance(inputs, dict) or not {"answer", "documents"} <= inputs.keys():
@@ -72,6 +60,8 @@ class SupportEvaluator(ModelFields, Loadable, RunnableSerializable[dict[str, Any
                 'The input must be {"answer": ..., "documents": [...]}, '
                 f"got {sorted(inputs) if isinstance(inputs, dict) else type(inputs).__name__!r:.200}."
             )
+        if isinstance(inputs["documents"], str) or not isinstance(inputs["documents"], Iterable):
+            raise InvalidInput(f"documents must be a list, got {inputs['documents']!r:.200}. Pass [documents].")
         documents = list(inputs["documents"])
         passages = [self._passage(document, index) for index, document in enumerate(documents)]
         judgments = self.core(inputs["answer"], passages)

@@ -92,7 +92,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
     - `found`, `confidence`: As in `drillrank.drilldown.result.EvidenceResult`. None values are left out. A missing
       `found` does not mean "nothing": `drillrank.drilldown.confidence.describe_finding` puts it into words.
     - `nothing_matched`: True if no paragraph contains a word of the question, so that the order is the documents'.
-    - `problems`: Everything that went wrong. One `DrillrankWarning` reports it, too.
+    - `problems`: Everything that went wrong. One `DrillrankWarning` for each kind reports it, too.
 
     Each step sends a `D3StepEvent`, and the end a `D3EndEvent`.
 
@@ -169,7 +169,7 @@ class D3Retriever(StepPrompts, QueryRetriever):
 
     def _report(self, step: StepReport) -> None:
         """Send the event of a step, and print it if `verbose` is True."""
-        problems = list(step.problems)
+        problems = list(map(str, step.problems))
         dispatcher.event(
             D3StepEvent(kind=step.kind, n_candidates=step.n_candidates, chosen=list(step.chosen), problems=problems)
         )

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 
 from drillrank.errors import InvalidInput
 from drillrank.generation.support import check_support
-from drillrank.likelihood import LanguageModel, load_language_model
-from drillrank.vectors import Embed
-from llama_index_ext._llm import embedding_of
+from drillrank.text import check_language
 
 
 class SupportEvaluator(BaseEvaluator):
     """Evaluates without an LLM if the contexts support every sentence of a response.
 
     `passing` is True if they support each sentence, `score` the lowest support of a sentence, from 0 to 1, and
-    `feedback` lists the sentences that they do not support, with the numbers and names that do not fit.
+    `feedback` lists the sentences that they do not support, with the numbers and names that do not fit. The result of a
+    response without a sentence is invalid.
 
     Args:
-        model: A language model, or its specification, as for `drillrank.check_support`.
-        embed: Embedding model of the framework, specification of an encoder such as `"onnx:DIR"`, or a function.
-        model_options: Options of the specification, such as the language.
+        language: Language of the contexts, as for `drillrank.check_support`.
 
     Raises:
         InvalidInput: An argument cannot be used, or the response or the contexts are missing.
@@ -37,14 +32,8 @@ class SupportEvaluator(BaseEvaluator):
     (False, 'Not supported: The Rhine is 1,320 km long. (1,320)')
     """
 
-    def __init__(
-        self,
-        model: LanguageModel | str = "unigram",
-        embed: BaseEmbedding | Embed | str | None = None,
-        model_options: dict[str, Any] | None = None,
-    ) -> None:
-        self._model = load_language_model(model, **(model_options or {}))
-        self._embed = embedding_of(embed)
+    def __init__(self, language: str = "english") -> None:
+        self._language = check_language(language)
 
     def _get_prompts(self) -> dict[str, Any]:
         return {}
@@ -63,7 +52,14 @@ class SupportEvaluator(BaseEvaluator):
         if response is None or contexts is None:
             missing = "response" if response is None else "contexts"
             raise InvalidInput(f"{missing} is missing. Pass response and contexts, or use evaluate_response.")
-        judgments = check_support(response, list(contexts), self._model, embed=self._embed)
+        if isinstance(contexts, str):
+            raise InvalidInput(f"contexts must be a list of strings, got {contexts!r:.200}. Pass [contexts].")
+        judgments = check_support(response, list(contexts), language=self._language)
+        if not judgments:
+            reason = "The response has no sentence to check."
+            return EvaluationResult(
+                query=query, contexts=contexts, response=response, invalid_result=True, invalid_reason=reason
+            )
         failed = [item for item in judgments if not item.supported]
         texts = [f"{item.sentence} ({', '.join(item.doubts)})" if item.doubts else item.sentence for item in failed]
         return EvaluationResult(
@@ -71,7 +67,7 @@ class SupportEvaluator(BaseEvaluator):
             contexts=contexts,
             response=response,
             passing=not failed,
-            score=min((item.support for item in judgments), default=1.0),
+            score=min(item.support for item in judgments),
             feedback=f"Not supported: {' / '.join(texts)}" if texts else "Every sentence is supported.",
         )
 
@@ -85,4 +81,4 @@ class SupportEvaluator(BaseEvaluator):
     ) -> EvaluationResult:
         """Run `evaluate` without blocking the event loop."""
         await asyncio.sleep(sleep_time_in_seconds)
-        return await self._model.run_in_worker(partial(self.evaluate, query, response, contexts, **kwargs))
+        return await asyncio.to_thread(self.evaluate, query, response, contexts, **kwargs)

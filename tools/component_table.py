@@ -19,7 +19,7 @@ ARGUMENTS = {  # of the core class, by what a component needs
     "chunks": "`chunks`: those of `MultiViewChunker`",
     "llm": "`llm`",
     "neural model": "`model`: a neural one",
-    "retriever": "`retrieve`: a function",
+    "retriever": "`retrieve`: a function from a question to passages",
 }
 BEGIN, END = "<!-- components: python tools/component_table.py -->\n\n", "\n<!-- end of components -->\n"
 
@@ -31,7 +31,7 @@ def cells(one: Component) -> dict[str, str]:
         "LlamaIndex": code(one.llama_index),
         "LangChain": code(one.langchain),
         "core": code([one.name]),
-        "arguments": ", ".join(ARGUMENTS[need] for need in one.needs) or "–",
+        "arguments": "; ".join(ARGUMENTS[need] for need in one.needs) or "–",
         "paper": f"[{one.paper.authors}](https://arxiv.org/abs/{one.paper.arxiv})" if one.paper else "–",
     }
 

@@ -115,7 +115,7 @@ class Coverage:
             scores: Scores of the ranker, best first, as they were calibrated.
 
         Raises:
-            InvalidInput: There is no calibration.
+            InvalidInput: The coverage is not calibrated.
         """
         lowest = scores[0] - self.check_margin() - _ROUNDING if scores else 0.0
         return sum(score >= lowest for score in scores)
@@ -124,7 +124,7 @@ class Coverage:
         """Return the margin.
 
         Raises:
-            InvalidInput: There is no calibration.
+            InvalidInput: The coverage is not calibrated.
         """
         if self.margin is None:
             raise InvalidInput(

@@ -9,7 +9,7 @@ import stat
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 IgnoreRules = list[tuple[str, "GitIgnoreSpec"]]
 """Folders, each with the rules of its `.gitignore`."""
 _IGNORE_BYTES = 1_000_000  # of a .gitignore
+_N_NAMED_LINKS = 3  # in a warning
 _SPECIAL = "a pipe or device has this name"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CAN_OPEN_BELOW = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
@@ -93,11 +94,11 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Pa
 
     Args:
         folder: Folder to search, at most `limits.FOLDER_DEPTH` levels deep. It is searched even if it is ignored.
-        follow_links: Whether to follow links that lead outside the folder. Otherwise a warning counts them.
+        follow_links: Whether to follow links that lead outside the folder. Otherwise a warning names them.
     """
     entered: set[str] = set()
     errors: list[OSError] = []
-    n_links = 0
+    links: list[Path] = []
     rules_by_folder = {str(folder): _read_rules_above(folder)}
     for parent, folders, files in os.walk(folder, onerror=errors.append, followlinks=True):
         rules = [*rules_by_folder.pop(parent, ()), *_read_rules(Path(parent))]
@@ -108,16 +109,16 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Pa
         for names in (folders, files):
             visible = [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
             candidates = [path for path in visible if not _is_ignored(path, names is folders, rules)]
-            inside = [p.name for p in candidates if follow_links or not (p.is_symlink() and is_outside(p, folder))]
-            n_links += len(candidates) - len(inside)
-            names[:] = inside
+            outside = [p for p in candidates if not follow_links and p.is_symlink() and is_outside(p, folder)]
+            links += outside
+            names[:] = [path.name for path in candidates if path not in outside]
         rules_by_folder |= {os.path.join(parent, name): rules for name in folders}
         if folders and len(Path(parent).parts) - len(folder.parts) >= limits.FOLDER_DEPTH:
             folders.clear()
             yield Path(parent), "has folders that lie too deep: name them to have them read"
         yield from ((path, find_read_problem(path)) for path in (Path(parent, name) for name in files))
     yield from ((Path(error.filename), f"cannot be read: {error.strerror}") for error in errors)
-    warn_about_links(n_links, folder)
+    warn_about_links(links, folder)
 
 
 def _read_rules(folder: Path) -> IgnoreRules:
@@ -180,11 +181,18 @@ def is_outside(path: Path, folder: Path) -> bool:
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def warn_about_links(n_links: int, folder: Path) -> None:
-    """Warn once about all links that lead outside a folder."""
-    if n_links:
-        links = "1 symbolic link that leads" if n_links == 1 else f"{n_links} symbolic links that lead"
-        warn(f"{links} outside {folder} not followed. Name the targets as files, or add --follow-links.")
+def warn_about_links(links: Sequence[Path], folder: Path) -> None:
+    """Warn once about all links that lead outside a folder, and name the first ones."""
+    if links:
+        n_more = len(links) - _N_NAMED_LINKS
+        named = ", ".join(f"{os.path.relpath(link, folder)!r:.200}" for link in links[:_N_NAMED_LINKS])
+        more = f" and {n_more} more" if n_more > 0 else ""
+        lead = "1 symbolic link leads" if len(links) == 1 else f"{len(links)} symbolic links lead"
+        was = "was" if len(links) == 1 else "were"
+        warn(
+            f"{lead} outside {folder} and {was} not followed: {named}{more}. Pass the files or folders that links "
+            "lead to as arguments, or add --follow-links on the command line."
+        )
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from drillrank.errors import InvalidInput
@@ -121,6 +122,26 @@ def check_extracted(count: int, size: int) -> None:
     max_count = min(1_000_000 + EXTRACTED_PER_BYTE * size, EXTRACTED_CHARACTERS)
     if count > max_count:
         raise InvalidInput(f"it is too large when it is unpacked: more than {max_count} characters")
+
+
+def check_parts(parts: Iterable[str], size: int) -> Iterator[str]:
+    """Yield the parts of a file's text, as long as they are within the limits together.
+
+    Args:
+        parts: The parts.
+        size: Size of the file in bytes.
+
+    Raises:
+        InvalidInput: The parts are too long for a file of this size.
+
+    >>> "".join(check_parts(["one ", "two"], 7))
+    'one two'
+    """
+    n_characters = 0
+    for part in parts:
+        n_characters += len(part)
+        check_extracted(n_characters, size)
+        yield part
 
 
 def read_json(text: str, what: str, most_containers: int | None = None) -> Any:

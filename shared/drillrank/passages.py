@@ -265,7 +265,7 @@ def as_passages(passages: Iterable[Passage | str]) -> list[Passage]:
     for position, passage in enumerate(passages):
         if not isinstance(passage, (str, Passage)):
             raise InvalidInput(
-                f"Item {position} is a {type(passage).__name__}, not a Passage or a string. Use llama_index_ext for "
+                f"Item {position} must be a Passage or a string, got {passage!r:.100}. Use llama_index_ext for "
                 "LlamaIndex nodes and langchain_ext for LangChain documents."
             )
         converted.append(Passage(passage) if isinstance(passage, str) else passage)

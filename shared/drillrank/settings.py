@@ -46,8 +46,8 @@ def as_settings(cls: type[SettingsT], settings: SettingsT | Mapping[str, Any]) -
     if not isinstance(settings, Mapping):
         raise InvalidInput(f"settings must be {cls.__name__} or a dictionary of its fields, got {settings!r:.200}.")
     for name in settings.keys() - set(names):
-        near = get_close_matches(str(name)[:100], names, 1)
-        advice = f"Did you mean {near[0]!r}? " if near else ""
+        similar = get_close_matches(str(name)[:100], names, 1)
+        advice = f"Did you mean {similar[0]!r}? " if similar else ""
         raise InvalidInput(f"{cls.__name__} has no field {name!r:.200}. {advice}Its fields are {', '.join(names)}.")
     return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
 

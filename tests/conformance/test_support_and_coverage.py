@@ -49,6 +49,27 @@ def test_the_evaluator_reads_a_response_of_the_framework_and_runs_at_once():
     assert [result.passing for result in asyncio.run(evaluate_at_once())] == [True, False]
 
 
+@pytest.mark.parametrize("response", ["", " \n", "# Heading", "?"])
+def test_a_response_without_a_sentence_is_no_valid_result_and_is_no_error_in_a_chain(response):
+    result = llama_index_ext.SupportEvaluator().evaluate(response=response, contexts=CONTEXTS)
+    assert (result.invalid_result, result.passing) == (True, None)
+    assert result.invalid_reason == "The response has no sentence to check."
+    output = langchain_ext.SupportEvaluator().invoke({"answer": response, "documents": CONTEXTS})
+    assert output == {"supported": True, "score": 1.0, "sentences": []}
+
+
+@pytest.mark.parametrize("ext", [llama_index_ext, langchain_ext])
+def test_the_language_is_read_and_checked(ext):
+    with pytest.raises(InvalidInput, match="language must be one of"):
+        ext.SupportEvaluator(language="klingon")
+    contexts, answer = ["Das Haus kostet 1.250,50 Euro."], "Das Haus kostet 1250,50 Euro."
+    german = ext.SupportEvaluator(language="german")
+    if ext is llama_index_ext:
+        assert german.evaluate(response=answer, contexts=contexts).passing
+    else:
+        assert german.invoke({"answer": answer, "documents": contexts})["supported"]
+
+
 @pytest.mark.parametrize("arguments", [{"response": GOOD}, {"contexts": CONTEXTS}, {}])
 def test_the_evaluator_names_what_is_missing(arguments):
     with pytest.raises(InvalidInput, match="is missing"):
@@ -82,8 +103,15 @@ def test_the_runnable_is_part_of_a_chain_and_can_be_written_and_copied():
 def test_the_runnable_refuses_other_inputs(given):
     with pytest.raises(InvalidInput):
         langchain_ext.SupportEvaluator().invoke(given)
+
+
+@pytest.mark.parametrize("documents", [[3], None, "a text", 3])
+def test_documents_and_contexts_are_lists_of_texts(documents):
     with pytest.raises(InvalidInput, match="documents must be"):
-        langchain_ext.SupportEvaluator().invoke({"answer": GOOD, "documents": [3]})
+        langchain_ext.SupportEvaluator().invoke({"answer": GOOD, "documents": documents})
+    if documents == "a text":
+        with pytest.raises(InvalidInput, match="contexts must be a list"):
+            llama_index_ext.SupportEvaluator().evaluate(response=GOOD, contexts=documents)
 
 
 def test_titles_are_read_and_other_documents_are_not():

@@ -213,6 +213,7 @@ def test_links_that_lead_outside_are_followed_on_request(folder, capsys):
         printed = capsys.readouterr()
         assert files_of(printed.out) == (set() if given.startswith("s*") else {"good.md", "inside.md"})
         told = [line for line in printed.err.splitlines() if "not followed" in line]
+        assert given.startswith("s*") or "secret.md'" in printed.err
         assert sum(int(line.split(": ")[1].split(" ")[0]) for line in told) >= left
         assert "1 links" not in printed.err
         assert main(["ask", given, "What does the warranty cover?", "--json", "--follow-links"]) == 0

@@ -42,7 +42,7 @@ def summarising(prompt):
 @pytest.mark.parametrize("sections_by", ["names", "json"])
 def test_a_blank_answer_is_what_the_prompt_asks_for_and_is_told(blank, sections_by, how):
     options = {"sections_by": sections_by, "on_failure": "raise"}
-    with pytest.warns(DrillrankWarning, match="problems"):
+    with pytest.warns(DrillrankWarning, match="answers of the LLM are blank"):
         found = drive(how, paragraph_d3(down, settings=options).drill_down(QUESTION, [BOOK]), lambda prompt: blank)
     assert list(found) == []
     assert found.problems == ("sections: the answer was blank, which means that nothing is relevant",)
@@ -54,8 +54,15 @@ def test_all_that_went_wrong_is_told_with_what_was_done():
             raise Down("no route")
         return "Rhine, Danube" if "section names" in prompt else "what?"
 
-    with pytest.warns(DrillrankWarning):
+    with pytest.warns(DrillrankWarning) as caught:
         found = paragraph_d3(llm, settings={"summarizer": "llm", "on_failure": "fallback"}).retrieve(QUESTION, [BOOK])
+    warned = [str(warning.message) for warning in caught]  # constant texts, one for each kind
+    assert [text.partition(". ")[0] for text in warned] == [
+        "D3: calls of the LLM failed",
+        "D3: answers of the LLM cannot be used, because they do not follow the prompt",
+        "D3: answers of the LLM are blank or name what the prompt did not offer",
+    ]
+    assert not any(word in text for text in warned for word in ("no route", "Danube", "what?"))
     summary, unknown, unread = found.problems
     assert "no route" in summary
     assert summary.endswith("sentences of the text replace them")

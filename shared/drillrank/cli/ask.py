@@ -162,11 +162,9 @@ def read_corpus(sources: list[InputFile], skipped: list[str], d3: D3, cache: Pat
         reason = f"{skipped[0]} {more}" if skipped else ""
         raise InvalidInput(f"There are no files to read. {_PASSED_OVER} {reason}".rstrip())
     if skipped:
-        print_problem("yellow", f"{count_of(len(corpus.names), 'file')} read, {len(skipped):,} skipped:")
-        for reason in skipped[:_N_NAMED]:
-            print_problem("yellow", reason)
-        if len(skipped) > _N_NAMED:
-            print_problem("yellow", f"and {len(skipped) - _N_NAMED:,} more.")
+        n_more = len(skipped) - _N_NAMED
+        details = [*skipped[:_N_NAMED], f"and {n_more:,} more."] if n_more > 0 else skipped
+        print_problem("yellow", f"{count_of(len(corpus.names), 'file')} read, {len(skipped):,} skipped:", details)
     return corpus
 
 
@@ -293,11 +291,11 @@ def _answer_from_evidence(d3: D3, result: QuestionEvidence, prompt: str) -> Cite
 
 
 def match_evidence(d3: D3, answer: str, evidence: Sequence[FileEvidence]) -> list[CheckedSentence]:
-    """Check which sentences of an answer some evidence supports, with the language model and the encoder of D3."""
+    """Check which sentences of an answer some evidence supports, in the language of D3."""
     passages = [Passage(item.text, id=str(index), title=_title(item)) for index, item in enumerate(evidence)]
     return [
         CheckedSentence(judgment, tuple(evidence[int(passage.id)] for passage in judgment.passages))
-        for judgment in check_support(answer, passages, d3.language_model, embed=d3.embed)
+        for judgment in check_support(answer, passages, language=d3.language_model.language)
     ]
 
 

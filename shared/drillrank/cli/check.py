@@ -16,8 +16,7 @@ from drillrank.cli.sources import STANDARD_INPUT, list_input_files, read_named_d
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import InvalidInput
 from drillrank.files import cache_folder
-from drillrank.structure.cutting import sentences
-from drillrank.text import WORD
+from drillrank.generation.claims import split_claims
 
 _MAX_SENTENCES = 200  # of an answer
 
@@ -62,11 +61,15 @@ def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentenc
     Raises:
         InvalidInput: The answer has no sentence, or too many.
     """
-    spans = [span for span in sentences(answer) if WORD.search(answer, *span)]
-    if not 0 < len(spans) <= _MAX_SENTENCES:
-        raise InvalidInput(f"An answer must have 1 to {_MAX_SENTENCES} sentences, got {len(spans)}. Check it in parts.")
+    claims = split_claims(answer)
+    if not claims:
+        raise InvalidInput(f"An answer must have a sentence to check, got {answer!r:.200}. Headings do not count.")
+    if len(claims) > _MAX_SENTENCES:
+        raise InvalidInput(
+            f"An answer must have at most {_MAX_SENTENCES} sentences, got {len(claims)}. Check it in parts."
+        )
     evidence: dict[Any, FileEvidence] = {}
-    for start, end in spans:
-        for item in ask_files(d3, corpus, answer[start:end], EvidenceSize()).evidence:
+    for claim in claims:
+        for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence:
             evidence.setdefault((item.file, item.span, item.text), item)
     return match_evidence(d3, answer, list(evidence.values()))

@@ -29,8 +29,10 @@ _COMPONENT = 'A drillrank component, a dotted path, or JSON with "component" and
 
 
 def run(words: list[str]) -> int:
-    """Run a command and return its exit status. Errors and warnings go to standard error, each on one line."""
+    """Run a command and return its exit status. Warnings go to standard error, and an error after them."""
     make_streams_writable()
+    problem: str | None = None
+    is_success: Any = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DrillrankWarning)
         try:
@@ -39,21 +41,21 @@ def run(words: list[str]) -> int:
             return end.exit_code
         except click.ClickException as error:
             command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "drillrank"
-            print_problem("red", f"{error.format_message():.200} Try '{command} --help'.")
-            return ERROR
+            problem = f"{error.format_message():.200} Try '{command} --help'."
         except DrillrankError as error:
-            print_problem("red", error)
-            return ERROR
+            problem = str(error)
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {error!s:.300}"
-            print_problem("red", f"This is a fault of drillrank, at {frame.filename}:{frame.lineno}: {message}")
-            return ERROR
+            problem = f"This is a fault of drillrank, at {frame.filename}:{frame.lineno}: {message}"
         finally:
             for warning in caught:
                 print_problem("yellow", warning.message)
+    if problem is not None:
+        print_problem("red", problem)
+        return ERROR
     return NOTHING if is_success is False else SUCCESS
 
 

@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -143,7 +144,7 @@ class FolderTools:
             corpus = self._prepare_corpus(sources, d3)
             result = ask_files(d3, corpus, question, size)
         problems = [*skipped, *corpus.skipped, *(str(warning.message) for warning in caught)]
-        is_here = result.found if result.evidence else False
+        is_here = result.is_found if result.evidence else False
         evidence = [describe_evidence(item) for item in result.evidence[start:]]
         answer = {
             "found": is_here,
@@ -431,8 +432,7 @@ def _fit_text(text: str, start: int, end: int, max_tokens: int) -> int:
 def _count_by_folder(names: Sequence[str]) -> dict[str, int]:
     """Return the number of files in the folders of the highest level that has several; empty if there are too many."""
     for depth in range(1, 4):
-        folders = ["/".join(name.split("/")[:-1][:depth]) + "/" for name in names]
-        counts = {folder: folders.count(folder) for folder in dict.fromkeys(folders)}
+        counts = Counter("/".join(name.split("/")[:-1][:depth]) + "/" for name in names)
         if len(counts) > 1:
             return counts if len(counts) <= _N_FOLDERS else {}
     return {}

@@ -45,7 +45,11 @@ def _match_paths(option: str, patterns: Sequence[str], paths: Sequence[str]) -> 
         # None if the pattern does not match; False if it matches and begins with an exclamation mark
         decisions = [rule.check_file(path).include for path in paths]
         if all(decision is None for decision in decisions):
-            warn(f"{option} {pattern!r:.200} matches no file. It is relative to each folder: check the spelling.")
+            warn(
+                f"{option} {pattern!r:.200} matches no file. Check its spelling, and write it "
+                "relative to the folder that you named: in the folder 'docs', the pattern of docs/drafts/a.md is "
+                "'drafts/a.md'."
+            )
         is_matched = [old if new is None else new for old, new in zip(is_matched, decisions, strict=True)]
     return is_matched
 

@@ -30,7 +30,8 @@ def print_evidence(result: QuestionEvidence) -> None:
     out = terminal.console
     out.rule(f"Question: {one_line(result.question)}")
     if result.answer is not None:
-        out.print(f"[bold]{one_line(result.answer.text or 'The evidence holds no answer.')}[/bold]", soft_wrap=True)
+        for line in (result.answer.text or "The evidence contains no answer.").split("\n"):
+            out.print(f"[bold]{one_line(line)}[/bold]", soft_wrap=True)
         for index in result.answer.citations:
             out.print(f"{escape(f'[{index + 1}]')} {_describe_location(result.evidence[index])}", soft_wrap=True)
         for sentence in result.checked:
@@ -49,7 +50,9 @@ def print_sentence(item: CheckedSentence) -> None:
     judgment = item.judgment
     color, mark = ("green", "Supported") if judgment.supported else ("red", "Not supported")
     doubts = f" (compare: {', '.join(map(one_line, judgment.doubts))})" if judgment.doubts else ""
-    terminal.console.print(f"[{color}]{mark}[/{color}]{doubts}: {one_line(judgment.sentence)}", soft_wrap=True)
+    terminal.console.print(
+        f"[{color}]{mark}[/{color}]{doubts}: {one_line(' '.join(judgment.sentence.split()))}", soft_wrap=True
+    )
     for evidence in item.evidence:
         terminal.console.print(f"   {_describe_location(evidence)}", soft_wrap=True)
 

@@ -194,7 +194,7 @@ class QuestionEvidence:
 
     Attributes:
         question: The question.
-        found: False if the files seem to speak of other subjects, or if no evidence remains. None if term statistics
+        is_found: False if the files seem to speak of other subjects, or if no evidence remains. None if term statistics
             and embeddings cannot tell. True otherwise.
         evidence: Evidence, best first.
         confidence: Probability that the files answer the question; None if it is unknown, as with an LLM.
@@ -206,7 +206,7 @@ class QuestionEvidence:
     """
 
     question: str
-    found: bool | None
+    is_found: bool | None
     evidence: tuple[FileEvidence, ...] = ()
     confidence: float | None = None
     scoring: str = ""
@@ -220,14 +220,14 @@ class QuestionEvidence:
         """True if there is an answer or, if no answer was asked for, evidence that may answer the question."""
         if self.answer is not None:
             return bool(self.answer.text)
-        return bool(self.evidence) and self.found is not False
+        return bool(self.evidence) and self.is_found is not False
 
     @property
     def finding(self) -> str:
         """Sentence on the probability that the files answer the question; empty if it is unknown."""
         if not self.evidence or self.confidence is None:
             return ""
-        return describe_finding(self.found, self.confidence)
+        return describe_finding(self.is_found, self.confidence)
 
     def to_json(self) -> JsonRecord:
         """Return the question with its evidence as JSON, without what is unknown or empty.
@@ -248,7 +248,7 @@ class QuestionEvidence:
         return _compact(
             {
                 "question": self.question,
-                "found": self.found if self.evidence else False,
+                "found": self.is_found if self.evidence else False,
                 "confidence": self.confidence,
                 "scoring": self.scoring if evidence else "",
                 **(answer or {}),

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,11 +50,16 @@ def make_streams_writable() -> None:
             stream.reconfigure(errors="replace")
 
 
-def print_problem(color: str, problem: object) -> None:
-    """Print a line to standard error."""
-    Terminal(stderr=True).print(
-        f"[{color}]drillrank:[/{color}] {escape(' '.join(str(problem).split()))}", soft_wrap=True
-    )
+def print_problem(color: str, problem: object, details: Sequence[str] = ()) -> None:
+    """Print a line to standard error, with the details indented on the lines below it."""
+    out = Terminal(stderr=True)
+    out.print(f"[{color}]drillrank:[/{color}] {escape(_join_lines(problem))}", soft_wrap=True)
+    for detail in details:
+        out.print(f"   {escape(_join_lines(detail))}", soft_wrap=True)
+
+
+def _join_lines(problem: object) -> str:
+    return " ".join(str(problem).split())
 
 
 @contextmanager

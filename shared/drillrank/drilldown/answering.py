@@ -185,8 +185,9 @@ def parse_cited_answer(text: str, passages: Sequence[Passage], usage: Usage) -> 
         unknown_numbers.update(dict.fromkeys(number for number in numbers if number not in existing))
         return f" [{', '.join(map(str, existing))}]" if existing else ""
 
-    clean_text = " ".join(_CITATION.sub(keep_existing, text).split())
-    if _NO_ANSWER.fullmatch(clean_text):
+    lines = [" ".join(line.split()) for line in _CITATION.sub(keep_existing, text).splitlines()]
+    clean_text = "\n".join(lines).strip()  # lists and tables keep their lines
+    if _NO_ANSWER.fullmatch(" ".join(clean_text.split())):
         return CitedAnswer("", usage=usage)
     problems = []
     if unknown_numbers:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from drillrank.drilldown.problems import Problem, ProblemKind
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.errors import InvalidInput
 from drillrank.prompts import MIN_PROMPT_ROOM, truncate_middle, truncate_to_budget
@@ -28,7 +29,7 @@ class PromptPlan:
 
     listed: Sequence[ListedText]
     groups: Sequence[Sequence[int]]
-    problems: Sequence[str]
+    problems: Sequence[Problem]
 
 
 class Budget:
@@ -89,13 +90,14 @@ class Budget:
         listed, n_truncated = self._truncate_all(prompt, texts)
         problems = []
         if n_truncated:
-            problems.append(
-                f"{n_truncated} of {len(texts)} items are too long for a prompt: shown without their middle"
-            )
+            text = f"{n_truncated} of {len(texts)} items are too long for a prompt: shown without their middle"
+            problems.append(Problem(ProblemKind.TRUNCATED_TEXT, text))
         group = self._group_one_by_one if prompt.asks_one_by_one else self._group
         groups, problem = group(prompt, listed, rank_by_likelihood, self.calls_left - reserved_calls)
         self.calls_left -= len(groups)
-        return PromptPlan(listed, groups, [*problems, *([problem] if problem else [])])
+        if problem:
+            problems.append(Problem(ProblemKind.CALL_LIMIT, problem))
+        return PromptPlan(listed, groups, problems)
 
     def _truncate_all(self, prompt: SelectionPrompt, texts: Sequence[ListedText]) -> tuple[list[ListedText], int]:
         """Return the texts with unique names, each short enough for a prompt, and how many lost their middle."""

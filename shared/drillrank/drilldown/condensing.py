@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 
 from drillrank.drilldown.last_used import LastUsed
+from drillrank.drilldown.problems import Problem, kind_of_failure
 from drillrank.drilldown.settings import D3Settings
 from drillrank.errors import InvalidInput, raise_or_fall_back
 from drillrank.llm import CacheEntry, LLMRequest, Reply, Requests, strip_reasoning, unusable_answer
@@ -48,7 +49,7 @@ class SectionSummarizer:
         self._cached_summaries: LastUsed[str, tuple[list[str], list[int]]] = LastUsed(_MAX_DOCUMENTS)
         self._cached_answers: LastUsed[str, str] = LastUsed(_MAX_ANSWERS)
 
-    def summarize(self, passages: Sequence[Passage], language: str) -> Requests[tuple[list[str], list[str]]]:
+    def summarize(self, passages: Sequence[Passage], language: str) -> Requests[tuple[list[str], list[Problem]]]:
         """Return a summary of each passage, on one line, and messages about what went wrong.
 
         Args:
@@ -64,7 +65,7 @@ class SectionSummarizer:
             key, lambda: self._summarize_without_llm(passages, language)
         )
         texts = list(cached_texts)
-        problems: list[str] = []
+        problems: list[Problem] = []
         if self._settings.summarizer == "llm" and long_indices:
             memos = [CacheEntry(self._cached_answers, f"{key}:{index}", _has_word) for index in long_indices]
             prompts = [self._fill_prompt(passages[index], language) for index in long_indices]
@@ -78,8 +79,8 @@ class SectionSummarizer:
             problems = self._check_replies(replies)
         return [" ".join(text.split()) for text in texts], problems
 
-    def _check_replies(self, replies: Sequence[Reply]) -> list[str]:
-        """Return a message if replies lack a summary, or raise if `on_failure` says so."""
+    def _check_replies(self, replies: Sequence[Reply]) -> list[Problem]:
+        """Return a problem if replies lack a summary, or raise if `on_failure` says so."""
         failures = [
             reply.failure or unusable_answer(_STEP, "it has no word") for reply in replies if not _has_word(reply.text)
         ]
@@ -87,10 +88,11 @@ class SectionSummarizer:
             return []
         for failure in failures:
             raise_or_fall_back(failure, self._settings.on_failure)
-        return [
+        text = (
             f"{len(failures)} of {len(replies)} summaries failed ({failures[0].reason}): sentences of the text replace "
             "them"
-        ]
+        )
+        return [Problem(kind_of_failure(failures[0]), text)]
 
     def _summarize_without_llm(self, passages: Sequence[Passage], language: str) -> tuple[list[str], list[int]]:
         """Return a summary of each text, and the indices of the long texts.

@@ -21,7 +21,7 @@ nothing.
 **When few LLM calls are left** (`D3Settings.max_calls`), a selector shows the LLM the likeliest candidates only. When
 no call is left, or an answer is unusable, the selector chooses by score instead. A call that fails raises an
 `LLMFailure`. `D3Settings.on_failure` can raise for unusable answers, too, or choose by score after failed calls.
-`EvidenceResult.trace` lists each of these cases as a problem, and at most one `DrillrankWarning` per question reports
+`EvidenceResult.trace` lists each of these cases as a problem, and one `DrillrankWarning` per kind of problem reports
 them.
 """
 
@@ -44,6 +44,7 @@ from drillrank.drilldown.outline import OutlineSection, Paragraph
 from drillrank.drilldown.paragraph_scores import load_evidence_model
 from drillrank.drilldown.prepared import PreparedCorpus, PreparedDocuments
 from drillrank.drilldown.preparing import DocumentPreparer
+from drillrank.drilldown.problems import ProblemKind, warn_about_problems
 from drillrank.drilldown.ranking import rank_paragraphs, score_evidence
 from drillrank.drilldown.ranking_selectors import rank_sections, select_guard_paragraphs
 from drillrank.drilldown.reading import count_candidates, prepare_for_reader
@@ -53,7 +54,7 @@ from drillrank.drilldown.settings import MAX_DOCUMENTS, D3Settings
 from drillrank.drilldown.strategies import make_paragraph_selectors, make_prompts, make_section_selector
 from drillrank.drilldown.trace import StepReport, Trace
 from drillrank.drilldown.versions import Date, parse_date
-from drillrank.errors import InvalidInput, check_limits, warn
+from drillrank.errors import InvalidInput, check_limits
 from drillrank.likelihood import LanguageModel
 from drillrank.likelihood.chat import load_llm
 from drillrank.likelihood.encoders import as_encoder
@@ -69,9 +70,21 @@ from drillrank.vectors import Embed
 Documents = PreparedDocuments | PreparedCorpus | Corpus | Sequence[Document | str] | Sequence[OutlineSection]
 OnStep = Callable[[StepReport], object]
 
-_INCOMPLETE = (
-    "D3: the LLM did not judge everything. Calls failed, answers were unusable, or max_calls was reached. Likelihood "
-    "chose in its place. `problems` of the result lists each case: check the LLM, or raise max_calls."
+_WARNINGS = {
+    ProblemKind.FAILED_CALL: "D3: calls of the LLM failed. Likelihood chose sections and paragraphs in place of the "
+    "LLM, and sentences of the text replaced missing summaries. Check that the LLM can be reached.",
+    ProblemKind.UNUSABLE_ANSWER: "D3: answers of the LLM cannot be used, because they do not follow the prompt. "
+    "Likelihood chose sections and paragraphs in place of the LLM, and sentences of the text replaced summaries "
+    "without a word. Use an LLM that follows the prompt.",
+    ProblemKind.PARTLY_USED_ANSWER: "D3: answers of the LLM are blank or name what the prompt did not offer. A blank "
+    'answer was read as "nothing is relevant", and unknown names were ignored. Check the answers of the LLM.',
+    ProblemKind.CALL_LIMIT: "D3: max_calls was reached, so the LLM did not read all candidates. It read the likeliest "
+    "ones only, or likelihood chose if no call was left. Raise max_calls or max_prompt_tokens.",
+    ProblemKind.TRUNCATED_TEXT: "D3: texts are too long for a prompt, so the LLM read them without their middle. Raise "
+    "max_prompt_tokens.",
+}
+_PROBLEMS = (
+    "`problems` of the result lists each case. In LlamaIndex and LangChain, it is the metadata `drillrank_problems`."
 )
 
 
@@ -437,7 +450,7 @@ class D3:
         """Return the result, and warn about problems."""
         problems = trace.problems
         if problems:
-            warn(_INCOMPLETE)
+            warn_about_problems((problem for step in trace.reports for problem in step.problems), _WARNINGS, _PROBLEMS)
             ranking = [replace(entry, details={**entry.details, "problems": problems}) for entry in ranking]
         judge = self.settings.monot5 if self.settings.paragraphs in ("monot5", "base+monot5") else None
         language = self.language_model.language

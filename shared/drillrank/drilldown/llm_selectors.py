@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from drillrank.drilldown.answers import Choice
 from drillrank.drilldown.condensing import SectionSummarizer
 from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
+from drillrank.drilldown.problems import Problem, ProblemKind, kind_of_failure
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
 from drillrank.drilldown.trace import FallbackReason, Selection, Step, StepReport
@@ -31,7 +32,7 @@ class LLMChoice:
     """
 
     indices: Sequence[int]
-    problems: Sequence[str]
+    problems: Sequence[Problem]
     fallbacks: Mapping[int, FallbackReason]
 
 
@@ -84,8 +85,8 @@ class LLMChooser:
         for indices, batch, reply in zip(plan.groups, batches, replies, strict=True):
             choice = prompt.parse(reply.text, batch)
             is_unusable = reply.failure is not None or not choice.usable
-            if problem := _describe_problem(reply, choice):
-                problems.append(f"{problem}: chosen by likelihood" if is_unusable else problem)
+            if problem := _find_problem(reply, choice):
+                problems.append(problem)
             if is_unusable:
                 failure = reply.failure or unusable_answer(step, "it chooses nothing that was offered")
                 raise_or_fall_back(failure, self.on_failure)
@@ -99,20 +100,24 @@ class LLMChooser:
         return LLMChoice(sorted(chosen), problems, fallbacks)
 
 
-def _describe_problem(reply: Reply, choice: Choice) -> str:
-    """Return what was wrong with an answer; empty if nothing was."""
+def _find_problem(reply: Reply, choice: Choice) -> Problem | None:
+    """Return what was wrong with an answer and what was done instead; None if nothing was wrong."""
     if reply.failure:
         what = "the answer cannot be used" if isinstance(reply.failure, UnusableAnswer) else "the LLM failed"
-        return f"{what} ({reply.failure.reason})"
+        return Problem(kind_of_failure(reply.failure), f"{what} ({reply.failure.reason}): chosen by likelihood")
     if not choice.usable:
-        return f"the answer {' '.join(reply.text.split())[:_MAX_SHOWN]!r} chooses nothing that was offered"
+        beginning = repr(" ".join(reply.text.split())[:_MAX_SHOWN])
+        text = f"the answer {beginning} chooses nothing that was offered: chosen by likelihood"
+        return Problem(ProblemKind.UNUSABLE_ANSWER, text)
     if not (strip_reasoning(reply.text) or "").strip():
-        return "the answer was blank, which means that nothing is relevant"
+        text = "the answer was blank, which means that nothing is relevant"
+        return Problem(ProblemKind.PARTLY_USED_ANSWER, text)
     if choice.unknown:
         listed = ", ".join(map(repr, choice.unknown[:3]))
         more = f" and {len(choice.unknown) - 3} more" if len(choice.unknown) > 3 else ""
-        return f"the answer names what was not offered: {listed}{more}: left out"
-    return ""
+        text = f"the answer names what was not offered: {listed}{more}: left out"
+        return Problem(ProblemKind.PARTLY_USED_ANSWER, text)
+    return None
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class LLMSelector:
         if len(paragraphs) < (1 if self.asks_about_single else 2):
             return Selection(paragraphs)
         passages = [paragraph.passage for paragraph in paragraphs]
-        texts, problems = [passage.text for passage in passages], list[str]()
+        texts, problems = [passage.text for passage in passages], list[Problem]()
         if self.summarizer is not None:
             texts, problems = yield from self.summarizer.summarize(passages, context.language)
         choice = yield from self.chooser.choose(
@@ -194,13 +199,13 @@ class OutlineSelector:
 
     def _summarize(
         self, context: QuestionContext, sections: Sequence[Section]
-    ) -> Requests[tuple[dict[Section, str], list[str]]]:
+    ) -> Requests[tuple[dict[Section, str], list[Problem]]]:
         """Return summaries by section, made document by document, and what went wrong."""
         by_document: dict[int | str, list[Section]] = {}
         for section in sections:
             by_document.setdefault(section.path[0], []).append(section)
         summaries: dict[Section, str] = {}
-        problems: list[str] = []
+        problems: list[Problem] = []
         for of_document in by_document.values():
             passages = [section.passage for section in of_document]
             texts, new_problems = yield from self.summarizer.summarize(passages, context.language)

@@ -136,7 +136,10 @@ def fill_token_budget(
             tokens_left -= n_tokens
             chosen[paragraph.index] = (entry, paragraph)
     if not chosen and ranking:
-        warn(f"No evidence fits into max_tokens={max_tokens}. The best text was truncated.")
+        warn(
+            f"No passage or paragraph is short enough for max_tokens={max_tokens}, so the result is the best one "
+            "without its middle. Raise max_tokens to get it whole."
+        )
         entry, paragraph = ranking[0]
         text = truncate_middle(entry.passage.text, max_tokens, count_tokens)
         chosen[paragraph.index] = (replace(entry, passage=replace(entry.passage, text=text)), paragraph)

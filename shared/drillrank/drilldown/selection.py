@@ -11,6 +11,7 @@ from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.evidence_paths import EvidencePath
 from drillrank.drilldown.outline import Outline, Paragraph, Section
 from drillrank.drilldown.paragraph_scores import ParagraphScorer, ParagraphScores
+from drillrank.drilldown.problems import Problem
 from drillrank.drilldown.trace import Selection, StepReport
 from drillrank.llm import Requests
 from drillrank.vectors import Floats, Integers
@@ -111,7 +112,7 @@ class SectionSelector(Protocol):
 
 
 def report_paragraphs(
-    kind: str, candidates: Sequence[Paragraph], kept: Sequence[Paragraph], problems: Sequence[str] = ()
+    kind: str, candidates: Sequence[Paragraph], kept: Sequence[Paragraph], problems: Sequence[Problem] = ()
 ) -> StepReport:
     """Return the report of a step that chose paragraphs."""
     return StepReport(kind, len(candidates), tuple(paragraph.passage.id for paragraph in kept), tuple(problems))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drillrank.drilldown.answering import ANSWER_PROMPT, AnswerPrompt, check_room
-from drillrank.errors import InvalidInput, OnFailure, check_on_failure, check_positive, raise_or_fall_back, warn
+from drillrank.drilldown.problems import Problem, ProblemKind, kind_of_failure, warn_about_problems
+from drillrank.errors import InvalidInput, OnFailure, check_on_failure, check_positive, raise_or_fall_back
 from drillrank.likelihood.chat import load_llm
 from drillrank.llm import (
     LLM,
@@ -30,6 +31,18 @@ from drillrank.llm import (
 from drillrank.passages import Passage, Ranked, check_query
 from drillrank.prompts import Template, check_placeholders, fill_template, truncate_to_budget
 from drillrank.text import WORD, Tokens, token_counter
+
+_WARNINGS = {
+    ProblemKind.FAILED_CALL: "Self-ask: calls of the LLM failed. A follow-up question without an answer counts as not "
+    "known, and without a final answer, the last answer from passages replaces it. Check that the LLM can be reached.",
+    ProblemKind.UNUSABLE_ANSWER: "Self-ask: answers of the LLM cannot be used, because they are blank, repeat a "
+    "follow-up question or have no final answer. A follow-up question without an answer counts as not known, and "
+    "without a final answer, the last answer from passages replaces it. Use an LLM that follows the prompt.",
+}
+_PROBLEMS = (
+    "`problems` of the result lists each case. In LlamaIndex, it is metadata of the response, and in LangChain a key "
+    "of the result."
+)
 
 # The scaffold is the paper's, the worked examples are ours. The model continues the transcript. The retriever receives
 # the text after "Follow up:".
@@ -104,7 +117,7 @@ class _Progress:
     question: str
     usage: Usage
     steps: list[FollowUp] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     transcript: str = ""
 
     def add(self, step: FollowUp) -> None:
@@ -175,7 +188,7 @@ class SelfAsk:
         self._make_handlers("retrieve", "aretrieve")  # checks the retriever
 
     def answer(self, question: str) -> SelfAskAnswer:
-        """Return the final answer. If an answer of the LLM is unusable, there is a result and one `DrillrankWarning`.
+        """Return the final answer. If an answer of the LLM is unusable, there is a result, with a `DrillrankWarning`.
 
         Raises:
             InvalidInput: The question is blank or too long for a prompt, the retriever returns something else than
@@ -237,15 +250,17 @@ class SelfAsk:
             reply = yield from self._ask(prompt, "ask a follow-up question", progress.problems)
             follow_up, final_answer = parse_next_move(reply)
             if any(follow_up.casefold() == step.question.casefold() for step in progress.steps):
-                progress.problems.append("the LLM asked a follow-up question again: no more were asked")
+                text = "the LLM asked a follow-up question again: no more were asked"
+                progress.problems.append(Problem(ProblemKind.UNUSABLE_ANSWER, text))
             elif follow_up:
                 step = yield from self._answer_from_passages(follow_up, progress)
                 progress.add(step)
                 return step
         final_answer = final_answer or (yield from self._conclude(progress))
         if progress.problems:
-            warn("Self-ask: the LLM failed or gave unusable answers. `problems` of the result lists each case.")
-        return SelfAskAnswer(final_answer, tuple(progress.steps), progress.usage, tuple(progress.problems))
+            warn_about_problems(progress.problems, _WARNINGS, _PROBLEMS)
+        problems = tuple(map(str, progress.problems))
+        return SelfAskAnswer(final_answer, tuple(progress.steps), progress.usage, problems)
 
     def _check_question(self, question: str) -> None:
         check_room(
@@ -263,7 +278,8 @@ class SelfAsk:
         final_answer = parse_conclusion((yield from self._ask(prompt, _GIVE_ANSWER, progress.problems)))
         if not final_answer:
             raise_or_fall_back(unusable_answer(f"{_GIVE_ANSWER} (self-ask)", "it has no final answer"), self.on_failure)
-            progress.problems.append("the LLM gave no final answer: the last answer from passages replaces it")
+            text = "the LLM gave no final answer: the last answer from passages replaces it"
+            progress.problems.append(Problem(ProblemKind.UNUSABLE_ANSWER, text))
             final_answer = next((step.answer for step in reversed(progress.steps) if step.answer), "")
         if not final_answer:
             final_answer = (yield from self._answer_from_passages(progress.question, progress)).answer
@@ -292,16 +308,17 @@ class SelfAsk:
             truncate_to_budget(transcript, self.max_prompt_tokens, fill_transcript, self._count_tokens)
         )
 
-    def _ask(self, prompt: str, task: str, problems: list[str]) -> Requests[str]:
+    def _ask(self, prompt: str, task: str, problems: list[Problem]) -> Requests[str]:
         """Return the LLM's answer; empty after a fallback."""
         step = f"{task} (self-ask)"
         reply: Reply
         [reply] = yield [LLMRequest(prompt, step=step, on_failure=self.on_failure)]
         if reply.failure:
-            problems.append(f"the LLM failed to {task} ({reply.failure.reason})")
+            text = f"the LLM failed to {task} ({reply.failure.reason})"
+            problems.append(Problem(kind_of_failure(reply.failure), text))
         elif not reply.text.strip():
             raise_or_fall_back(unusable_answer(step, "it is blank"), self.on_failure)
-            problems.append("the LLM's answer was blank")
+            problems.append(Problem(ProblemKind.UNUSABLE_ANSWER, "the LLM's answer was blank"))
         return strip_reasoning(reply.text) or ""
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
+from drillrank.drilldown.problems import Problem
 
 ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, Section)
 
@@ -52,7 +53,7 @@ class StepReport:
     kind: str
     n_candidates: int
     chosen: tuple[str, ...]
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

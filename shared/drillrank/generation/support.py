@@ -1,13 +1,9 @@
 """Check if passages support the sentences of an answer.
 
-    support = σ(b · (1, e, o [, s] [, m])), halved if a number, a name or a negation does not fit
+    support = σ(b · (1, e, o)), halved if a number, a name or a negation does not fit
 
     e   explained: share of the sentence's information that at most two windows of the passages explain together
     o   order: share of the pairs of adjacent words that a passage has in the same order
-    s   similarity: the best cosine of the sentence and a sentence of a passage, on a scale where unrelated texts have 0
-        and a question and its answer 1; with an encoder
-    m   (log p(sentence | passages) - log p(sentence)) / (log p(sentence | sentence) - log p(sentence)), per token, as
-        in `drillrank.rerank.brmgr.support`, but with both passages in one prompt; with a neural model
 
 A window is a sentence of a passage or two neighbors, with the passage's title. The information of a word, log p(w |
 window) - log p(w), is ln(1 + (n + 1) / (n_w + 1/2)) in a window that contains it, if n_w of n windows do, and 0 in
@@ -22,29 +18,19 @@ nearly copies, if their numbers differ.
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
-
-from drillrank.drilldown.confidence import EncoderScale, measure_encoder, read_stop_words
+from drillrank.drilldown.confidence import read_stop_words
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import LanguageModel, UnigramModel, load_language_model
-from drillrank.likelihood.encoders import as_encoder
+from drillrank.generation.claims import Claim, Token, describe_row, read_tokens, split_claims, split_sentences_and_rows
 from drillrank.passages import Passage, as_passages
-from drillrank.rerank.brmgr import support as share_of_likelihood
-from drillrank.structure.cutting import sentences
-from drillrank.text import terms, without_surrogates
-from drillrank.vectors import Embed, Floats, embedded, of_unit_length
+from drillrank.text import check_language
 
-# Chosen on the tuning sets of `python -m benchmarks support`: intercept, e, o.
-WEIGHTS = (-3.3, 5.0, 2.0)
-ENCODER_WEIGHTS = (-1.5, 2.0)  # intercept to add, s
-MODEL_WEIGHTS = (-1.5, 2.0)  # intercept to add, m
+# Fitted on the tuning sets by `python -m benchmarks support --steps fit`: intercept, e, o.
+WEIGHTS = (-2.2, 3.9, 0.4)
 SUPPORTED = 0.5
 
 MAX_TERMS = 400  # of a sentence
@@ -58,12 +44,6 @@ _NEGATION_REACH = 3  # words after a negation in a window, two before it, of whi
 _NEGATIONS = frozenset(
     ("not", "no", "never", "none", "nor", "neither", "without", "lack", "fail", "unabl", "nobodi", "noth", "nowher")
 )
-_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_DIGITS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS, start=2)}
-_MAX_CACHED_LENGTH = 50  # characters of a word
-_WITHOUT_NAMES = {"german"}  # every noun has a capital
-_CITATION = re.compile(r"\s?\[\d{1,3}(?:, ?\d{1,3}){0,20}\]")  # such as [2], which is no number of the sentence
-_QUERY = "What do the passages say?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +74,12 @@ class SupportFeatures:
     Attributes:
         explained: e.
         order: o.
-        similarity: s; None without an encoder.
-        likelihood: m; None without a neural model.
         passage_indices: Indices of the passages that explain the sentence, best first.
         doubts: Numbers, names and "negation" that do not fit.
     """
 
     explained: float
     order: float
-    similarity: float | None
-    likelihood: float | None
     passage_indices: tuple[int, ...]
     doubts: tuple[str, ...]
 
@@ -111,9 +87,8 @@ class SupportFeatures:
 def check_support(
     answer: str,
     passages: Iterable[Passage | str],
-    model: str | LanguageModel = "unigram",
     *,
-    embed: Embed | str | None = None,
+    language: str = "english",
 ) -> list[SentenceSupport]:
     """Check for each sentence of an answer if passages support it, alone or two of them together.
 
@@ -123,15 +98,13 @@ def check_support(
     Args:
         answer: The answer; any text.
         passages: Passages, or strings.
-        model: A language model, or its specification. `"unigram"` reads words alone, in its language.
-        embed: Encoder as for `D3`; its cosines recognize other words with the same meaning.
+        language: Language of the passages, for the stemmer and the stop words: one of `drillrank.text.LANGUAGES`.
 
     Returns:
         One judgment for each sentence, in order. Empty for a blank answer.
 
     Raises:
-        InvalidInput: The answer is not a string, or an item is not a passage.
-        LacksCapability: The model does not compute the likelihood of a text.
+        InvalidInput: The answer is not a string, an item is not a passage, or the language is unknown.
 
     >>> passages = ["The Rhine is 1,233 km long. It flows through Basel.", "Basel has two airports."]
     >>> for item in check_support("The Rhine flows through Basel. It is 1,320 km long.", passages):
@@ -141,16 +114,13 @@ def check_support(
     """
     if not isinstance(answer, str):
         raise InvalidInput(f"answer must be a string, got {answer!r:.200}. Pass its text.")
-    model = load_language_model(model)
-    encoder = as_encoder(embed)
-    reader = None if isinstance(model, UnigramModel) else model
-    evidence = SupportEvidence(as_passages(passages), model.language, reader, encoder)
+    evidence = SupportEvidence(as_passages(passages), check_language(language))
     judgments = []
-    for start, end in sentences(answer):
-        features = evidence.compute_features(answer[start:end])
+    for claim in split_claims(answer):
+        features = evidence.compute_claim_features(claim)
         support = combine_features(features)
         supporting = tuple(evidence.passages[index] for index in features.passage_indices)
-        judgments.append(SentenceSupport(answer[start:end], support, support >= SUPPORTED, supporting, features.doubts))
+        judgments.append(SentenceSupport(claim.sentence, support, support >= SUPPORTED, supporting, features.doubts))
     return judgments
 
 
@@ -158,21 +128,8 @@ def combine_features(features: SupportFeatures) -> float:
     """Return the estimated probability of support."""
     intercept, explained, order = WEIGHTS
     log_odds = intercept + explained * features.explained + order * features.order
-    for value, (added, weight) in ((features.similarity, ENCODER_WEIGHTS), (features.likelihood, MODEL_WEIGHTS)):
-        if value is not None:
-            log_odds += added + weight * value
     probability = 1 / (1 + math.exp(-log_odds))
     return probability / 2 if features.doubts else probability
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """Word of a text: its term, its form, and True for a name (a capital within a sentence) or a number."""
-
-    term: str
-    form: str
-    is_name: bool
-    is_number: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,50 +148,44 @@ class SupportEvidence:
     Args:
         passages: The passages.
         language: Language of the stemmer.
-        model: Neural model, or None.
-        encoder: Function from texts to vectors, or None.
     """
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        language: str = "english",
-        model: LanguageModel | None = None,
-        encoder: Embed | None = None,
-    ) -> None:
-        self.passages = passages
-        self._language, self._model, self._encoder = language, model, encoder
+    def __init__(self, passages: Sequence[Passage], language: str = "english") -> None:
+        self.passages, self._language = passages, language
         self._windows: list[_Window] = []
         self._names: set[str] = set()
+        self._lower_case: set[str] = set()
         self._word_pairs: set[tuple[str, str]] = set()
-        texts = [text for index, passage in enumerate(passages) for text in self._add_windows(index, passage)]
+        for index, passage in enumerate(passages):
+            self._add_windows(index, passage)
         self._windows_by_term: dict[str, list[int]] = defaultdict(list)
         for index, window in enumerate(self._windows):
             for term in window.vocabulary:
                 self._windows_by_term[term].append(index)
-        self._vectors: Floats | None = None
-        if encoder is not None and texts:
-            self._vectors = of_unit_length(embedded(encoder, texts))
 
-    def _add_windows(self, passage_index: int, passage: Passage) -> Iterator[str]:
-        """Add the windows of a passage, and yield its sentences."""
-        title_terms = [token.term for token in _read_tokens(passage.title, self._language)]
+    def _add_windows(self, passage_index: int, passage: Passage) -> None:
+        """Add the windows of a passage."""
+        title_terms = [token.term for token in read_tokens(passage.title, self._language)]
         previous_terms: tuple[str, ...] = ()
-        for start, end in sentences(passage.text):
-            tokens = _read_tokens(passage.text[start:end], self._language)
+        for sentence, row in split_sentences_and_rows(passage.text):
+            tokens = read_tokens(describe_row(row) if row else sentence, self._language)
             self._names.update(token.term for token in tokens if token.is_name)
+            self._lower_case.update(token.term for token in tokens if token.form[:1].islower())
             sentence_terms = tuple(token.term for token in tokens)
             self._word_pairs.update(pairwise(sentence_terms))
             for window_terms in (sentence_terms, previous_terms + sentence_terms)[: 2 if previous_terms else 1]:
                 vocabulary = frozenset((*title_terms, *window_terms))
                 self._windows.append(_Window(passage_index, window_terms, vocabulary, window_terms is sentence_terms))
             previous_terms = sentence_terms
-            yield passage.text[start:end]
+
+    def compute_claim_features(self, claim: Claim) -> SupportFeatures:
+        """Compute the features of a claim. Column names count if the passages contain all of them."""
+        has_header = all(token.term in self._windows_by_term for token in read_tokens(claim.header, self._language))
+        return self.compute_features(claim.text_with_header if has_header else claim.text)
 
     def compute_features(self, sentence: str) -> SupportFeatures:
         """Compute the features of a sentence."""
-        sentence = _CITATION.sub("", sentence)
-        tokens = _read_tokens(sentence, self._language)[:MAX_TERMS]
+        tokens = read_tokens(sentence, self._language)[:MAX_TERMS]
         information_by_term = {token.term: self._information(token.term) for token in tokens}
         information_by_term = {term: value for term, value in information_by_term.items() if value}
         total = sum(information_by_term.values())
@@ -247,12 +198,10 @@ class SupportEvidence:
         pairs = list(pairwise(token.term for token in tokens))
         order = sum(pair in self._word_pairs for pair in pairs) / len(pairs) if pairs else share
         doubts = self._find_misfits(tokens, information_by_term, windows[0].vocabulary if windows else frozenset())
-        if windows and _differ_in_negations(tokens, windows[0], information_by_term, share):
+        if windows and _differ_in_negations(tokens, windows[0], information_by_term, share, self._language):
             doubts = (*doubts, "negation")
         passage_indices = tuple(dict.fromkeys(window.passage_index for window in windows))
-        similarity = None if self._encoder is None else self._similarity(sentence)
-        likelihood = None if self._model is None else self._share_of_likelihood(sentence, passage_indices)
-        return SupportFeatures(share, order, similarity, likelihood, passage_indices, doubts)
+        return SupportFeatures(share, order, passage_indices, doubts)
 
     def _information(self, term: str) -> float:
         """Return the information of a term, 0 for a stop word."""
@@ -283,7 +232,7 @@ class SupportEvidence:
         return explained
 
     def _find_misfits(
-        self, tokens: Sequence[_Token], information_by_term: Mapping[str, float], vocabulary: frozenset[str]
+        self, tokens: Sequence[Token], information_by_term: Mapping[str, float], vocabulary: frozenset[str]
     ) -> tuple[str, ...]:
         """Return the numbers and names that do not fit.
 
@@ -293,7 +242,15 @@ class SupportEvidence:
             vocabulary: Terms of its best window. A fact of another one fits there if it fits to the rest of the words.
         """
         misfits: dict[str, None] = {}
-        facts = {token.term for token in tokens if token.is_number or token.is_name or token.term in self._names}
+        names = self._names - self._lower_case
+        has_capitals = any(token.form != token.form.lower() for token in tokens)
+        facts = {
+            token.term
+            for token in tokens
+            if token.is_number
+            or token.is_name
+            or (token.term in names and (not has_capitals or token.form[:1].isupper()) and len(token.form) > 1)
+        }
         for index, token in enumerate(tokens):
             if token.term not in facts or token.term not in information_by_term:
                 continue
@@ -310,7 +267,7 @@ class SupportEvidence:
                 misfits[token.form] = None
         return tuple(misfits)
 
-    def _fits(self, token: _Token, weight_by_term: Mapping[str, float]) -> bool:
+    def _fits(self, token: Token, weight_by_term: Mapping[str, float]) -> bool:
         """Return True if a window with a number or name explains the words near it about as well as any window.
 
         A sentence with a number must explain some of these words itself: its neighbor may have another number.
@@ -324,60 +281,25 @@ class SupportEvidence:
         best_with_fact = max((explained.get(index, 0.0) for index in indices), default=0.0)
         return bool(indices) and best_with_fact >= LEAST_FIT * max(explained.values(), default=0.0)
 
-    def _similarity(self, sentence: str) -> float:
-        """Return the best cosine on the encoder's scale, from 0 to 2."""
-        assert self._encoder is not None
-        if self._vectors is None:
-            return 0.0
-        vector = of_unit_length(embedded(self._encoder, [sentence]))[0]
-        try:
-            scale = _measure_encoder(self._encoder)
-        except TypeError:  # a function that has no hash
-            scale = measure_encoder(self._encoder)
-        cosine = float(np.max(self._vectors @ vector))
-        width = scale.related - scale.unrelated
-        return min(max((cosine - scale.unrelated) / width, 0.0), 2.0) if width > 0 else 0.0
-
-    def _share_of_likelihood(self, sentence: str, passage_indices: Sequence[int]) -> float:
-        """Return m, from 0 to 1."""
-        assert self._model is not None
-        text = "\n".join(self.passages[index].titled_text for index in sorted(passage_indices))
-        target = without_surrogates(sentence)
-        if not text.strip():
-            return 0.0
-        [share] = share_of_likelihood(self._model, "{question}", _QUERY, [Passage(text)], [target])
-        return max(share, 0.0)
-
-
-@lru_cache(maxsize=8)
-def _measure_encoder(encoder: Embed) -> EncoderScale:
-    return measure_encoder(encoder)
-
-
-def _read_tokens(text: str, language: str) -> list[_Token]:
-    """Return the words of a sentence."""
-    tokens: list[_Token] = []
-    for word in text.replace("’", "'").replace("n't", " not").replace("cannot", "can not").split():
-        form = word.strip("\"'([{“”‘.,;:!?)]}")
-        is_name = bool(tokens) and form[:1].isupper() and language not in _WITHOUT_NAMES
-        word_terms = _read_terms(word, language) if len(word) <= _MAX_CACHED_LENGTH else terms(word, language)
-        tokens += [_Token(term, form, is_name, any(map(str.isdigit, term))) for term in word_terms]
-    return tokens
-
-
-@lru_cache(maxsize=20_000)
-def _read_terms(word: str, language: str) -> tuple[str, ...]:
-    """Return the terms of a word. English numbers up to twelve are digits."""
-    return tuple(_DIGITS.get(term, term) for term in terms(word, language))
-
 
 def _differ_in_negations(
-    tokens: Sequence[_Token], window: _Window, information_by_term: dict[str, float], share: float
+    tokens: Sequence[Token], window: _Window, information_by_term: dict[str, float], share: float, language: str
 ) -> bool:
-    """Return True if only one of a sentence and a window is negated, or if near copies have unequal negations."""
-    in_sentence = sum(token.term in _NEGATIONS for token in tokens)
-    in_window = 0
+    """Return True if only one of a sentence and a window is negated, or if near copies have unequal negations.
+
+    A negation of the window must occur in the sentence if most content words next to it do. It may, if one does.
+    """
+    ignored = read_stop_words(language) | _NEGATIONS
+    pairs = set(pairwise(token.term for token in tokens))
+    n_required = n_allowed = 0
     for index, term in enumerate(window.terms):
-        neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
-        in_window += term in _NEGATIONS and any(other in information_by_term for other in neighbors)
-    return in_sentence != in_window if share > NEARLY_COPY else bool(in_sentence) != bool(in_window)
+        if term in _NEGATIONS:
+            is_same = not pairs.isdisjoint(pairwise(window.terms[max(index - 1, 0) : index + 2]))
+            neighbors = window.terms[max(index - 2, 0) : index + 1 + _NEGATION_REACH]
+            is_shared = [other in information_by_term for other in neighbors if other not in ignored]
+            n_required += is_same or 2 * sum(is_shared) > len(is_shared)
+            n_allowed += is_same or any(is_shared)
+    in_sentence = sum(token.term in _NEGATIONS for token in tokens)
+    if share <= NEARLY_COPY:
+        in_sentence, n_required, n_allowed = (min(count, 1) for count in (in_sentence, n_required, n_allowed))
+    return not n_required <= in_sentence <= n_allowed

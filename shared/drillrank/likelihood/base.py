@@ -278,8 +278,9 @@ class LanguageModel(ABC):
             logits: True for raw logits, False for log-probabilities.
         """
         raise LacksCapability(
-            f"{self.spec!r:.200} does not compute probabilities of the next token. Use a neural model, such as "
-            '"hf:Qwen/Qwen3-Reranker-0.6B", or a served one, or rank with UPR.'
+            "This ranker needs a model that answers yes or no (that computes probabilities of the next token), got "
+            f'{self.spec!r:.200}. Use a neural model, such as "hf:Qwen/Qwen3-Reranker-0.6B", or a served one, or rank '
+            "with UPR, which works with every model of likelihoods."
         )
 
     def relevance_batch(self, requests: Sequence[RelevanceRequest]) -> list[RelevanceScore]:  # noqa: ARG002

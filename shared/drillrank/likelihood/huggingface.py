@@ -223,14 +223,14 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
 
 
 def check_directory(name: str) -> None:
-    """Raise an error if a name can only be a directory, and there is none.
+    """Raise an error if a name can only be that of a directory, and this directory does not exist.
 
     Raises:
-        InvalidInput: There is no such directory.
+        InvalidInput: It does not exist.
     """
     is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
     if is_path and not Path(name).is_dir():
-        raise InvalidInput(f"There is no directory {name!r:.200}. Name the directory of a model, or the id of a model.")
+        raise InvalidInput(f"The directory {name!r:.200} does not exist. Name a directory, or the id of a model.")
 
 
 def pretrained(kind: Any, name: str, **options: Any) -> Any:

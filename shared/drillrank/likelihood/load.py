@@ -88,7 +88,7 @@ def load_language_model(
     >>> load_language_model("bert")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    drillrank.errors.UnknownModel: 'bert' is no language model that drillrank knows. Use "unigram", ...
+    drillrank.errors.UnknownModel: 'bert' is not a language model that drillrank knows. Use "unigram", ...
     """
     if isinstance(spec, LanguageModel):
         if options or experts is not None:
@@ -180,7 +180,7 @@ def _find_installed_builder(spec: object, kind: str) -> Build:
     if not candidates:
         added = sorted({f'"{one.name}:<...>"' for one in _entry_points() if _KIND.fullmatch(one.name)} - {*KINDS})
         raise UnknownModel(
-            f'{spec!r:.200} is no language model that drillrank knows. Use "unigram", "unigram:<directory>", '
+            f'{spec!r:.200} is not a language model that drillrank knows. Use "unigram", "unigram:<directory>", '
             '"st:<id or directory>", "m2v:<id or directory>", "hf:<id or directory>", "ce:<id or directory>", '
             '"http://host:port/v1#<model>", "http://host:port/rerank#<model>", '
             f'{"".join(f"{name}, " for name in added)}or a sum of them such as "unigram+2*hf:<id>".'

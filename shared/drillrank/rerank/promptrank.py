@@ -62,7 +62,8 @@ def check_instructions(instructions: Sequence[str]) -> tuple[str, ...]:
     for instruction in instructions:
         if not isinstance(instruction, str) or instruction.count("{path}") != 1:
             raise InvalidInput(
-                f"An instruction must contain {{path}} once, got {instruction!r:.200}. Insert it where the path goes."
+                "An instruction must contain the placeholder {path} once, which PromptRank replaces by the passages of "
+                f"a path, got {instruction!r:.200}. Write it as in '{{path}} Write a question about these passages.'"
             )
     return tuple(instructions)
 
@@ -232,7 +233,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
         paths = list(candidates)
         for position, path in enumerate(paths):
             if not isinstance(path, Path):
-                raise InvalidInput(f"Item {position} is a {type(path).__name__}, not a Path. Pass paths.")
+                raise InvalidInput(f"Item {position} must be a Path, got {path!r:.100}. Pass paths.")
         return paths
 
     @cached_property

@@ -33,7 +33,7 @@ from drillrank.structure.office_archive import (
     UnreadablePart,
     child_value,
     convert_office,
-    is_on,
+    is_switched_on,
     outermost,
     parse_count,
     shown_children,
@@ -266,7 +266,7 @@ class _BlockReader:
         rows: list[list[list[WordBlock]]] = []
         for row in outermost(table_element, "tr"):
             properties = row.find("trPr")
-            if properties is not None and (properties.find("del") is not None or _is_switched_on(properties, "hidden")):
+            if properties is not None and (properties.find("del") is not None or is_switched_on(properties, "hidden")):
                 continue
             cells: list[list[WordBlock]] = [[]] * min(parse_count(child_value(properties, "gridBefore"), 0), _MAX_SPAN)
             for cell in outermost(row, "tc"):
@@ -331,12 +331,7 @@ def rank_titles(blocks: Iterable[WordBlock]) -> list[WordBlock]:
 def _has_mark(properties: Element | None, *names: str) -> bool:
     """Return True if the mark at the end of a paragraph has one of these properties."""
     mark = None if properties is None else properties.find("rPr")
-    return mark is not None and any(_is_switched_on(mark, name) for name in names)
-
-
-def _is_switched_on(properties: Element, name: str) -> bool:
-    switch = properties.find(name)
-    return switch is not None and is_on(switch.get("val"))
+    return any(is_switched_on(mark, name) for name in names)
 
 
 def write_blocks(blocks: Iterable[WordBlock]) -> Iterator[str]:

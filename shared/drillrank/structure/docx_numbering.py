@@ -9,7 +9,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from drillrank.structure.list_numbers import format_number
-from drillrank.structure.office_archive import child_value, descendants, is_on, parse_count
+from drillrank.structure.office_archive import child_value, descendants, is_switched_on, parse_count
 
 MAX_LEVELS = 9
 _MAX_TEXT = 200  # characters before an item
@@ -162,13 +162,12 @@ def _read_level(level: Element) -> _LevelFormat:
     if name == "custom" and number_format is not None:
         name = number_format.get("format", "").split(",")[0].strip()
     depth = parse_count(level.get("ilvl"), 0)
-    is_legal = level.find("isLgl")
     restart = child_value(level, "lvlRestart")
     return _LevelFormat(
         start=parse_count(child_value(level, "start"), 1),
         number_format=name,
         text=child_value(level, "lvlText", "" if name in ("bullet", "none") else f"%{depth + 1}.")[:_MAX_TEXT],
         restart_after=parse_count(restart, MAX_LEVELS),
-        is_legal=is_legal is not None and is_on(is_legal.get("val")),
+        is_legal=is_switched_on(level, "isLgl"),
         style_id=child_value(level, "pStyle"),
     )

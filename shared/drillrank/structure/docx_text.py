@@ -15,6 +15,7 @@ from drillrank.structure.office_archive import (
     Relation,
     child_value,
     is_on,
+    is_switched_on,
     parse_count,
     shown_children,
 )
@@ -187,9 +188,8 @@ class ParagraphReader:
             self._fields.append(_Field(False, _selected_entry(control)))
             box = None if control is None else control.find("checkBox")
             if box is not None and not run_format.is_hidden:
-                switch = box.find("checked")
-                switch = box.find("default") if switch is None else switch
-                yield Run(_CHECKED if switch is not None and is_on(switch.get("val")) else _UNCHECKED)
+                name = "default" if box.find("checked") is None else "checked"
+                yield Run(_CHECKED if is_switched_on(box, name) else _UNCHECKED)
         elif kind == "separate" and self._fields:
             self._fields[-1] = _Field(True, "")
         elif kind == "end" and self._fields:
@@ -211,8 +211,7 @@ def _check_box(control: Element) -> str:
     runs = list(content) if content is not None else []
     if box is None or any(run.tag != "r" for run in runs) or sum(len(run.findtext("t") or "") for run in runs) > 1:
         return ""
-    checked = box.find("checked")
-    return _CHECKED if checked is not None and is_on(checked.get("val")) else _UNCHECKED
+    return _CHECKED if is_switched_on(box, "checked") else _UNCHECKED
 
 
 def _is_hidden_drawing(element: Element) -> bool:

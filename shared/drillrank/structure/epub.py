@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
-from xml.etree.ElementTree import Element
 
 from drillrank.errors import InvalidInput
 from drillrank.structure.encodings import decode_text
@@ -91,7 +90,7 @@ def _package_name(archive: OfficeArchive) -> str:
         InvalidInput: No part lists the contents.
     """
     container = archive.try_read_tree("META-INF/container.xml", "containers")
-    roots = () if container is None else _with_root(container, "rootfile")
+    roots = () if container is None else descendants(container, "rootfile")
     names = [join_part_name("", root.get("full-path", "")) for root in roots]
     names += [name for name in archive.part_names() if name.endswith(".opf")]
     main = next((name for name in names if name in archive), None)
@@ -109,12 +108,6 @@ def _page_item(item: _Item, items: Mapping[str, _Item]) -> _Item | None:
             return None
         item = items[item.fallback]
     return None
-
-
-def _with_root(tree: Element, name: str) -> Iterator[Element]:
-    if tree.tag == name:
-        yield tree
-    yield from descendants(tree, name)
 
 
 def _protected_names(archive: OfficeArchive) -> set[str]:

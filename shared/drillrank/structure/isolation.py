@@ -374,7 +374,7 @@ class _WorkerPool:
 
     def _take(self) -> _Worker:
         with self._changed:
-            while not self._idle and len(self._workers) + self._n_starting >= _n_cores():
+            while not self._idle and len(self._workers) + self._n_starting >= (os.cpu_count() or 1):
                 self._changed.wait()
             while self._idle:
                 worker = self._idle.pop()
@@ -408,10 +408,6 @@ class _WorkerPool:
         self._workers.discard(worker)
         if not worker.is_closed:
             worker.close()
-
-
-def _n_cores() -> int:
-    return os.cpu_count() or 1
 
 
 _pool = _WorkerPool()

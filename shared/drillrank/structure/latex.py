@@ -55,7 +55,8 @@ _TITLE_RANK = -2  # above a part
 _FILES = _words("input include subfile import subimport")
 _REFERENCES = _words("ref eqref autoref cref Cref pageref nameref vref")
 _NOTES = _words("footnote footnotetext thanks marginpar")
-_DELETED = _words("st sout xout")
+_MARKS = dict.fromkeys(_NOTES, (" (", ")")) | dict.fromkeys(("st", "sout", "xout"), ("~~", "~~"))
+"""Signs before and behind the argument of notes and deleted text."""
 _FRACTIONS = _words("frac dfrac tfrac cfrac sfrac nicefrac xfrac textfrac")
 _VALUES_OF_QUANTITY = {"SI": 1, "qty": 1, "si": 0, "unit": 0, "SIrange": 2, "qtyrange": 2}
 _UNIT_PREFIXES = _words(
@@ -322,13 +323,10 @@ class _LatexReader(Rendering):
             note = _GROUP.match(self._text, self._skip(_OPTION, end))
             if note:
                 return self._add_note_of_heading(start, note)
-        if plain_name in _NOTES and opening:
-            self.add(" (")
-            self._groups.append(")")
-            return opening.end()
-        if plain_name in _DELETED and opening:
-            self.add("~~")
-            self._groups.append("~~")
+        if plain_name in _MARKS and opening:
+            before, behind = _MARKS[plain_name]
+            self.add(before)
+            self._groups.append(behind)
             return opening.end()
         if plain_name in _FRACTIONS and opening:
             self.add(" " * self._text[start - 1 : start].isdigit())  # 1 1/2, not 11/2

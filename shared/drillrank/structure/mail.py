@@ -58,19 +58,14 @@ def convert_mbox(content: bytes) -> ConvertedText:
 
 def _convert_messages(messages: list[bytes], size: int) -> ConvertedText:
     """Convert messages to Markdown, in order."""
-    blocks: list[str] = []
-    n_characters = 0
+    blocks = (block for message in messages for block in _convert_message(_parse(message), 1))
     try:
-        for message in messages:
-            for block in _convert_message(_parse(message), 1):
-                n_characters += len(block)
-                limits.check_extracted(n_characters, size)
-                blocks.append(block)
+        text = "\n\n".join(block for block in limits.check_parts(blocks, size) if block.strip())
     except RecursionError as problem:
         raise InvalidInput("cannot be read as an e-mail: its parts are nested too deeply.") from problem
     except InvalidInput as problem:
         raise InvalidInput(f"cannot be read as an e-mail: {problem}.") from problem
-    return ConvertedText("\n\n".join(block for block in blocks if block.strip()))
+    return ConvertedText(text)
 
 
 def _parse(content: bytes) -> Message:

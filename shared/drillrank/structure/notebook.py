@@ -45,14 +45,8 @@ def convert_notebook(content: bytes) -> ConvertedText:
         raise InvalidInput("cannot be read as a notebook: it is nested too deeply.") from problem
     cells = _list_cells(notebook)
     language = _find_language(notebook)
-    parts: list[str] = []
-    n_characters = 0
-    for cell in cells:
-        for part in _convert_cell(cell, language):
-            n_characters += len(part)
-            limits.check_extracted(n_characters, len(content))
-            parts.append(part)
-    return ConvertedText("\n\n".join(parts), None, warnings)
+    parts = (part for cell in cells for part in _convert_cell(cell, language))
+    return ConvertedText("\n\n".join(limits.check_parts(parts, len(content))), None, warnings)
 
 
 def _list_cells(notebook: Any) -> list[dict[str, Any]]:

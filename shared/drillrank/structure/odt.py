@@ -201,10 +201,15 @@ class _OpenDocument:
             if row.get("visibility", "visible") != "visible":
                 continue
             cells: list[list[WordBlock]] = []
+            n_characters = 0
             for cell in outermost(row, "table-cell", "covered-table-cell"):
-                repeats = min(parse_count(cell.get("number-columns-repeated"), 1), _MAX_REPEATS)
-                cells += [self._read(cell) if cell.tag == "table-cell" else []] * repeats
-            rows += [cells] * (min(parse_count(row.get("number-rows-repeated"), 1), _MAX_REPEATS) if any(cells) else 1)
+                blocks = self._read(cell) if cell.tag == "table-cell" else []
+                n_copies = min(parse_count(cell.get("number-columns-repeated"), 1), _MAX_REPEATS)
+                n_characters += n_copies * sum(len(block.line) for block in blocks)
+                cells += [blocks] * n_copies
+            n_copies = min(parse_count(row.get("number-rows-repeated"), 1), _MAX_REPEATS) if any(cells) else 1
+            self._archive.count_characters(n_copies * n_characters)
+            rows += [cells] * n_copies
         width = max((index + 1 for cells in rows for index, cell in enumerate(cells) if cell), default=0)
         return table_blocks([cells[:width] for cells in rows])
 

@@ -14,7 +14,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -146,9 +146,17 @@ class OfficeArchive:
         Raises:
             InvalidInput: The archive becomes more text than `drillrank.limits` allow.
         """
-        self._written += len(text)
-        limits.check_extracted(self._written, self._size)
+        self.count_characters(len(text))
         return text
+
+    def count_characters(self, count: int) -> None:
+        """Count characters that are written to the document.
+
+        Raises:
+            InvalidInput: The archive becomes more text than `drillrank.limits` allow.
+        """
+        self._written += count
+        limits.check_extracted(self._written, self._size)
 
     def count_elements(self, count: int) -> None:
         """Count elements of a part that is not read as a tree.
@@ -286,23 +294,23 @@ def shown_children(element: Element) -> list[Element]:
 
 def outermost(element: Element, *names: str) -> Iterator[Element]:
     """Yield the elements of these names below an element, in order, without those inside another of them."""
-    pending = list(reversed(shown_children(element)))
-    while pending:
-        child = pending.pop()
-        if child.tag in names:
-            yield child
-        else:
-            pending += reversed(shown_children(child))
+    return _walk(element, names, enters_matches=False)
 
 
 def descendants(element: Element, *names: str) -> Iterator[Element]:
     """Yield the elements of these names below an element, in order."""
+    return _walk(element, names, enters_matches=True)
+
+
+def _walk(element: Element, names: Sequence[str], *, enters_matches: bool) -> Iterator[Element]:
     pending = list(reversed(shown_children(element)))
     while pending:
         child = pending.pop()
-        if child.tag in names:
+        is_match = child.tag in names
+        if is_match:
             yield child
-        pending += reversed(shown_children(child))
+        if enters_matches or not is_match:
+            pending += reversed(shown_children(child))
 
 
 def child_value(element: Element | None, name: str, default: str = "") -> str:
@@ -319,6 +327,12 @@ def parse_count(value: str | None, default: int) -> int:
 def is_on(value: str | None) -> bool:
     """Return True if the value of a switch in Open XML is not off; a missing value means on."""
     return value not in ("0", "false", "off", "none")
+
+
+def is_switched_on(element: Element | None, name: str) -> bool:
+    """Return True if an element has a child that is a switch, and the switch is not off."""
+    switch = None if element is None else element.find(name)
+    return switch is not None and is_on(switch.get("val"))
 
 
 def convert_office(

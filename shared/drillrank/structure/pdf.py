@@ -141,7 +141,10 @@ def render_printed_pages(printed: PrintedPages) -> tuple[str, Pages]:
 
 
 def _broken_file(cause: object) -> InvalidInput:
-    return InvalidInput(f"cannot be read as PDF, it is broken: {cause}")
+    return InvalidInput(
+        f"cannot be read as PDF, because the file is damaged: {str(cause).rstrip('.')}. Replace it with an intact "
+        "copy, or leave it out (on the command line: --exclude)."
+    )
 
 
 def _open_document(content: bytes) -> Any:

@@ -103,9 +103,14 @@ def _placeholder(shape: Element) -> str:
     return "" if placeholder is None else placeholder.get("type", "obj")
 
 
-def _is_hidden(shape: Element) -> bool:
+def _drawing(shape: Element) -> Element | None:
+    """Return the element with a shape's name, description and visibility."""
     properties = _properties(shape)
-    drawing = None if properties is None else properties.find("cNvPr")
+    return None if properties is None else properties.find("cNvPr")
+
+
+def _is_hidden(shape: Element) -> bool:
+    drawing = _drawing(shape)
     return drawing is not None and is_on(drawing.get("hidden", "0"))
 
 
@@ -239,6 +244,5 @@ class _ShapeReader:
 
 
 def _description(shape: Element) -> str:
-    properties = _properties(shape)
-    drawing = None if properties is None else properties.find("cNvPr")
+    drawing = _drawing(shape)
     return "" if drawing is None else on_one_line(drawing.get("descr") or drawing.get("title") or "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -209,8 +210,7 @@ class _RstReader:
         if base in ("list-table", "csv-table"):
             self._add_directive_head(line, "table", " ".join(argument_lines))
             rows = self._read_csv(options, body, end) if base == "csv-table" else self._read_list_table(body, end)
-            self._add(line, "table", "\n".join(rows))
-            return end
+            return self._add_table(line, rows, end)
         if base in _CODE_DIRECTIVES:
             is_content = base == "math" and argument
             self._add(line, "paragraph", " ".join([*options, *([argument] if is_content else ())]))
@@ -226,7 +226,7 @@ class _RstReader:
         separator = " " if name.startswith(("version", "deprecated")) else ": "
         self._add(line, "paragraph", separator.join(filter(None, (label, text))) + (":" if label and not text else ""))
 
-    def _read_list_table(self, start: int, end: int) -> list[str]:
+    def _read_list_table(self, start: int, end: int) -> list[list[str]]:
         """Return the rows of a table that is written as a list of lists."""
         rows: list[list[str]] = []
         for line in self._lines[start:end]:
@@ -238,16 +238,16 @@ class _RstReader:
                 (rows or [[]])[-1].append(text[1:].strip())
             elif text and rows and rows[-1]:
                 rows[-1][-1] = f"{rows[-1][-1]} {text}".strip()
-        return [" | ".join(map(self._render, row)) for row in rows]
+        return rows
 
-    def _read_csv(self, headers: list[str], start: int, end: int) -> list[str]:
+    def _read_csv(self, headers: list[str], start: int, end: int) -> list[list[str]]:
         """Return the rows of a table that is written as comma-separated values."""
         sources = [*headers, *(line.text for line in self._lines[start:end] if line.text)]
         try:
             rows = list(csv.reader(sources, skipinitialspace=True))
         except csv.Error:  # a field is too long
             rows = [[source] for source in sources]
-        return [" | ".join(map(self._render, row)) for row in rows]
+        return rows
 
     # --- Tables
 
@@ -258,8 +258,7 @@ class _RstReader:
             end = index
             while self._line(end).text[:1] in ("+", "|"):
                 end += 1
-            self._add(line, "table", "\n".join(self._read_grid(index, end)))
-            return end
+            return self._add_table(line, self._read_grid(index, end), end)
         if not _SIMPLE_BORDER.fullmatch(line.text):
             return index
         if index < self._unclosed_table[0] and line.indent >= self._unclosed_table[1]:
@@ -270,12 +269,16 @@ class _RstReader:
             n_borders += is_border
             end += 1
             if is_border and n_borders > 1 and not self._line(end).text:
-                self._add(line, "table", "\n".join(self._read_simple_table(index, end)))
-                return end
+                return self._add_table(line, self._read_simple_table(index, end), end)
         self._unclosed_table = (end, line.indent)
         return index
 
-    def _read_grid(self, start: int, end: int) -> list[str]:
+    def _add_table(self, line: _Line, rows: Iterable[Iterable[str]], end: int) -> int:
+        """Add a table that begins at a line, and return its end."""
+        self._add(line, "table", "\n".join(" | ".join(map(self._render, row)) for row in rows))
+        return end
+
+    def _read_grid(self, start: int, end: int) -> list[list[str]]:
         """Return the rows of a grid table."""
         rows: list[list[str]] = []
         cells: list[str] = []
@@ -294,9 +297,9 @@ class _RstReader:
                 cells = parts
         if any(cells):
             rows.append(cells)
-        return [" | ".join(map(self._render, row)) for row in rows]
+        return rows
 
-    def _read_simple_table(self, start: int, end: int) -> list[str]:
+    def _read_simple_table(self, start: int, end: int) -> list[list[str]]:
         """Return the rows of a simple table. A line without a first cell continues the row before it."""
         border = self._lines[start].source
         begins = [match.start() for match in re.finditer("=+", border)]
@@ -310,7 +313,7 @@ class _RstReader:
                 rows.append(cells)
             else:
                 rows[-1] = [f"{cell} {part}".strip() for cell, part in zip(rows[-1], cells, strict=True)]
-        return [" | ".join(map(self._render, row)) for row in rows]
+        return rows
 
     # --- Text
 

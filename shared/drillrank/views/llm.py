@@ -13,6 +13,7 @@ from typing import Any
 from drillrank.errors import (
     LLMFailure,
     OnFailure,
+    UnusableAnswer,
     check_on_failure,
     check_positive,
     invalid_input,
@@ -147,8 +148,16 @@ class ViewWriter:
             failure = raise_or_fall_back(
                 failure or unusable_answer(_STEP, "it has no keyword or no word"), self.on_failure
             )
+            if isinstance(failure, UnusableAnswer):
+                problem, advice = (
+                    "Some answers of the LLM have no keyword or no word",
+                    "Try an LLM that follows the prompt",
+                )
+            else:
+                problem, advice = f"Some calls of the LLM failed ({failure.kind})", "Check that the LLM can be reached"
             warn(
-                f"The LLM did not write some keyword lists and summaries ({failure.kind}): they were computed instead."
+                f"{problem}. The keyword lists and summaries that are missing were computed without the LLM. {advice}, "
+                "and index the documents again: only missing texts are asked for."
             )
         return {key: answers[prompt] for key, prompt in prompts.items() if prompt in answers}
 

@@ -68,7 +68,7 @@ MISUSES = {
     "ask manual.md --questions blank": "holds no question",
     "ask manual.md --questions missing": "missing cannot be read",
     "ask manual.md --questions .": "is not one file of questions",
-    "ask manual.md Why? --model bert": "is no language model that drillrank knows",
+    "ask manual.md Why? --model bert": "is not a language model that drillrank knows",
     "ask manual.md Why? --model hf:/nowhere": "/nowhere",
     "ask manual.md Why? --language klingon": "language must be one of",
     "ask manual.md Why? --as-of soon": "A date is a year",
@@ -176,6 +176,28 @@ def test_what_a_command_prints(manual, capsys, arguments, status, shown):
     printed = capsys.readouterr()
     assert re.fullmatch(shown, " ".join(printed.out.split()))
     assert ("empty.md holds no text" in printed.err) is ("empty" in arguments)
+
+
+@pytest.mark.parametrize("n_images", [2, 12])
+def test_skipped_files_are_indented_below_their_number(manual, capsys, n_images):
+    for number in range(n_images):
+        Path(f"{number:02}.md").write_bytes(b"\x89PNG\0")
+    assert main(["ask", ".", "How is the kettle cleaned?", "--embed", "none", "--exclude", "*.absent"]) == 0
+    summary, *details, warning = capsys.readouterr().err.splitlines()
+    assert summary == f"drillrank: 1 file read, {n_images} skipped:"
+    named = [f"   {number:02}.md" for number in range(min(n_images, 10))]
+    assert [line[:8] for line in details[:10]] == named
+    assert details[10:] == (["   and 2 more."] if n_images > 10 else [])
+    assert warning.startswith("drillrank: --exclude '*.absent'")
+
+
+def test_an_error_is_the_last_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("image.md").write_bytes(b"\x89PNG\0")
+    assert main(["ask", ".", "Why?", "--embed", "none", "--exclude", "*.absent"]) == 2
+    warning, error = capsys.readouterr().err.splitlines()
+    assert "--exclude '*.absent'" in warning
+    assert "There are no files to read" in error
 
 
 @pytest.mark.parametrize("width", [40, 80])

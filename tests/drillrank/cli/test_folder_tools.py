@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from drillrank import D3
-from drillrank.cli.folder_tools import FolderTools, name_folders, suggest, to_text
+from drillrank.cli.folder_tools import FolderTools, _count_by_folder, name_folders, suggest, to_text
 from drillrank.errors import InvalidInput
 from drillrank.text import count_tokens
 from tests import pdf_files
@@ -188,6 +188,12 @@ def test_near_names_are_suggested(name, suggested):
 
 def test_nothing_is_suggested_for_a_name_like_no_other():
     assert suggest("zebra", ["office/handbook.docx"]) == ""
+
+
+def test_many_folders_are_counted_in_linear_time():
+    names = [f"all/{number}/notes.md" for number in range(100_000)]
+    assert _count_by_folder(names) == {}
+    assert _count_by_folder([*names[:2], "notes.md"]) == {"all/": 2, "/": 1}
 
 
 def test_several_folders_have_names(folder, tmp_path):

@@ -199,7 +199,7 @@ def test_an_endless_heading_is_shown_without_its_middle():
     long = "Chapter about " + "very " * 3000 + "long names"
     text = f"# {long}\n\nOne.\n\n## Sub {long}\n\nTwo.\n\n# B\n\nThree."
     llm = Says(all_of_it)
-    with pytest.warns(DrillrankWarning):
+    with pytest.warns(DrillrankWarning, match="texts are too long for a prompt"):
         found = paragraph_d3(llm, settings={"max_prompt_tokens": 250}).retrieve("Which chapter?", [text])
     assert any("without their middle" in problem for problem in found.problems)
     assert {item.passage.text for item in found} == {"One.", "Two.", "Three."}

@@ -102,7 +102,7 @@ async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
 
 def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
     asked = {"paragraphs": "paragraph", "max_calls": 3}
-    with pytest.warns(DrillrankWarning):
+    with pytest.warns(DrillrankWarning, match="max_calls was reached"):
         found = paragraph_d3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
     assert texts(found) == [TARGET]
     assert "39 items need as many calls, 3 are left" in found.problems[0]

@@ -105,7 +105,7 @@ def test_the_limit_of_steps_or_the_same_follow_up_again_ends_in_a_final_answer(l
 
     found = SelfAsk(llm, retrieve, max_steps=limit).answer(QUESTION)
     assert (found.answer, len(found.steps), found.usage.calls) == ("seven", limit, calls)
-    with pytest.warns(DrillrankWarning, match="problems"):
+    with pytest.warns(DrillrankWarning, match="repeat a follow-up question"):
         found = SelfAsk(lambda prompt: "Ulm" if prompt.endswith("is:") else "Follow up: Which?", retrieve).answer(
             "Who?"
         )

@@ -6,15 +6,12 @@ import random
 import time
 import warnings
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drillrank import Passage, check_support
 from drillrank.errors import InvalidInput
-from drillrank.likelihood import LanguageModel
-from drillrank.likelihood.base import Likelihood
 
 TEXT = (
     "The Treaty of Basel was signed on 5 April 1795 by Karl August von Hardenberg. It gave Prussia three years of "
@@ -109,14 +106,14 @@ def test_a_blank_answer_has_no_sentence_and_no_passage_supports_nothing():
 
 def test_numbers_of_another_language_are_read_in_it():
     german = "Das Haus kostet 1.250,50 Euro im Monat."
-    assert judge("Im Monat kostet das Haus 1250,50 Euro.", german, model=language_model("german")).supported
-    assert not judge("Im Monat kostet das Haus 1350,50 Euro.", german, model=language_model("german")).supported
+    assert judge("Im Monat kostet das Haus 1250,50 Euro.", german, language="german").supported
+    assert not judge("Im Monat kostet das Haus 1350,50 Euro.", german, language="german").supported
 
 
-def language_model(language: str):
-    from drillrank import load_language_model
-
-    return load_language_model("unigram", language=language)
+@pytest.mark.parametrize("language", ["klingon", "", None, 3])
+def test_a_language_is_one_that_has_a_stemmer(language):
+    with pytest.raises(InvalidInput, match="language must be one of"):
+        check_support("A town.", [TEXT], language=language)
 
 
 @pytest.mark.parametrize("answer", [None, 3, b"text", ["a"]])
@@ -130,44 +127,90 @@ def test_passages_are_a_list():
         check_support("A town.", [3])  # type: ignore[list-item]
 
 
-def embed(texts):
-    """Vectors of letters: texts with the same letters are alike."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return np.array([[text.lower().count(letter) + 0.01 for letter in letters] for text in texts])
+FIRM = (
+    "The company employed 12,500 people in 2021. Revenue rose by 5% to $1.2 million. The contract ends on 5 April "
+    "2023. The plant isn't profitable. Anna Keller leads the sales team in Basel. You cannot cancel the lease. Plan B "
+    "costs 5 euros. The town was never occupied."
+)
 
 
-def test_an_encoder_counts_and_does_not_excuse_a_changed_number():
-    with_encoder = judge("The town was not occupied.", embed=embed)
-    assert with_encoder.supported
-    assert with_encoder.support != judge("The town was not occupied.").support
-    assert not judge("Its 16,000 people kept their gates.", embed=embed).supported
+@pytest.mark.parametrize(
+    ("sentence", "is_supported"),
+    [
+        ("Revenue rose by 5 percent to 1.2 million dollars.", True),
+        ("Revenue rose by 5 per cent.", True),
+        ("Revenue rose by 6 percent.", False),
+        ("Revenue rose to $1,200,000.", True),
+        ("Revenue rose to $1.2m.", True),
+        ("Revenue rose to $1.3m.", False),
+        ("Revenue rose to 1.2 billion dollars.", False),
+        ("The company employed 12500 people in 2021.", True),
+        ("The company employed 12'500 people in 2021.", True),
+        ("The company employed 12\u202f500 people in 2021.", True),
+        ("The company employed 12,600 people in 2021.", False),
+        ("The contract ends on April 5, 2023.", True),
+        ("The contract ends on Apr. 5th, 2023.", True),
+        ("The contract ends on 2023-04-05.", True),
+        ("The contract ends on 05.04.2023.", True),
+        ("The contract ends on 2023-04-06.", False),
+        ("The contract ends on 5 May 2023.", False),
+        ("The plant is not profitable.", True),
+        ("The plant isn’t profitable.", True),
+        ("The plant is profitable.", False),
+        ("Yes, the plant is not profitable.", True),
+        ("No, the plant isn't profitable.", True),
+        ("You can't cancel the lease.", True),
+        ("You can cancel the lease.", False),
+        ("The contract won't end on 5 April 2023.", False),
+        ("The town was not occupied.", True),
+        ("ANNA KELLER LEADS THE SALES TEAM.", True),
+        ("anna keller leads the sales team in basel.", True),
+        ("**Anna Keller** leads the [sales team](team.md) [2][3].", True),
+        ("Answer: Anna Keller leads the sales team.", True),
+        ("- Anna Keller leads the sales team", True),
+        ("3) Anna Keller leads the sales team", True),
+        ("Plan C costs 5 euros.", False),
+        ("Anna Keller", True),
+        ("Peter Keller", False),
+        ("12,500", True),
+        ("13,500", False),
+    ],
+)
+def test_forms_of_numbers_dates_negations_and_markup(sentence, is_supported):
+    assert judge(sentence, FIRM).supported == is_supported
 
 
-class Reader(LanguageModel):
-    """A model to which a target is likelier the more of its letters are in the prompt."""
-
-    spec = "reader"
-    prompts: list[str]
-
-    def __init__(self):
-        self.prompts = []
-
-    def log_likelihood_batch(self, requests, temperature, include_eos):
-        found = []
-        for request in requests:
-            prompt = "".join(getattr(part, "text", part) for part in request.prompt)
-            self.prompts.append(prompt)
-            mean = -1.0 if request.target in prompt else -4.0
-            found.append(Likelihood([request.target], np.array([mean]), mean))
-        return found
+TABLE = "| Year | People | Revenue |\n|---|---|---|\n| 2021 | 12,500 | 1.2 |\n| 2022 | 13,000 | 1.4 |"
 
 
-def test_a_neural_model_reads_the_supporting_passages_and_no_other():
-    reader = Reader()
-    supported = judge("The town was not occupied.", "The town was not occupied.", "A secret.", model=reader)
-    assert supported.supported
-    assert not any("A secret." in prompt for prompt in reader.prompts)
-    assert judge("Cats sleep.", "The town was not occupied.", model=reader).support < supported.support
+@pytest.mark.parametrize(
+    ("answer", "passage", "supported"),
+    [
+        (TABLE, TABLE, [True, True]),
+        (TABLE, "In 2021 there were 12,500 people, and a revenue of 1.2.", [True, False]),
+        ("In 2021 there were 12,500 people.", TABLE, [True]),
+        ("In 2022 there were 12,500 people.", TABLE, [False]),
+        ("| 2021 | 13,000 | 1.2 |", TABLE, [False]),
+    ],
+)
+def test_a_row_of_a_table_is_a_sentence(answer, passage, supported):
+    assert [judgment.supported for judgment in check_support(answer, [passage])] == supported
+
+
+@pytest.mark.parametrize(
+    ("passage", "sentence"),
+    [
+        ("He does not actually have a sight at goal.", "he does not actually have a sight at goal."),
+        (
+            "People who never divorced have more, and a break-up costs a pension, says Bell.",
+            "A break-up costs a pension.",
+        ),
+        ("The base is in the park. THE PARK. World news.", "In the park is a world of its base."),
+        ("The U.S. Army left.", "The US Army left."),
+    ],
+)
+def test_negations_elsewhere_and_capitals_of_headings_are_no_doubts(passage, sentence):
+    assert judge(sentence, passage).doubts == ()
 
 
 TEXTS = st.text(max_size=300) | st.text(alphabet="aA1. ,\n'’n\ud800東ß́", max_size=300)

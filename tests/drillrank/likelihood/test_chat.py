@@ -171,12 +171,12 @@ def test_ask_says_that_there_is_no_answer(manual, capsys):
     with serving(lambda prompt: "No answer." if "Contents" in prompt else says(prompt)) as server:
         asked = ["ask", str(manual), QUESTION, "--llm", server.address, "--answer"]
         assert cli.main(asked) == 1
-        assert "The evidence holds no answer." in capsys.readouterr().out
+        assert "The evidence contains no answer." in capsys.readouterr().out
         assert cli.main([*asked, "--json"]) == 1
         assert "answer" not in json.loads(capsys.readouterr().out)
         server.say = lambda prompt: "None"
         assert cli.main(asked) == 1
-        assert "The evidence holds no answer." in capsys.readouterr().out
+        assert "The evidence contains no answer." in capsys.readouterr().out
 
 
 def test_what_documents_and_models_say_is_text(manual, capsys):

@@ -75,7 +75,7 @@ def test_a_kind_appears_in_the_list_of_known_kinds(tmp_path):
     install(tmp_path, "length-models", "length = length_models:LengthModel")
     with pytest.raises(UnknownModel, match=r'"length:<\.\.\.>"'):
         load_language_model("bert")
-    with pytest.raises(UnknownModel, match=r"^'lengths:x' is no language model"):
+    with pytest.raises(UnknownModel, match=r"^'lengths:x' is not a language model"):
         load_language_model("lengths:x")
 
 

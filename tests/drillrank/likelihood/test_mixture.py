@@ -149,7 +149,7 @@ test_bad_sums = refuses(
     (lambda: load_language_model("unigram+hf:a", experts=[{"dtype": "float32"}, {}]), "Given: dtype"),
     (lambda: load_language_model("unigram+hf:a", experts=[{}]), "has 2 experts"),
     (lambda: load_language_model("unigram+hf:a", experts={"mu": 3}), "has 2 experts"),
-    *((lambda spec=spec: load_language_model(spec), "is no language model that drillrank knows. Use .*a sum of them")
+    *((lambda spec=spec: load_language_model(spec), "is not a language model that drillrank knows. Use .*a sum of them")
       for spec in ("unigram+", "+unigram", "bert+unigram", "unigram+1e3*hf:a", "2*bert", "-1*unigram")),
     (lambda: UPR("unigram", read=5), "read"),
     *((lambda read=read: UPR("unigram+unigram", read=read), "read") for read in (0, "some")),

@@ -141,7 +141,7 @@ def test_copies_keep_fit_and_scores_and_a_specification_builds_an_equal_model(ki
     twin = twin_of(model)
     assert not twin.wants_fit
     assert totals(twin) == totals(model)
-    with pytest.raises(InvalidInput, match=r"pass the model itself|is no language model"):
+    with pytest.raises(InvalidInput, match=r"pass the model itself|is not a language model"):
         load_language_model(model.spec, **model.options)
     if kind.name != "function":
         fresh = kind(kappa=5, mu=50, language="german", directory=tmp_path)

@@ -61,7 +61,7 @@ BAD = [
 ]  # fmt: skip
 test_what_cannot_be_ranked_is_refused_at_once = refuses(
     *((lambda bad=bad: PromptRank(**keyword_arguments(PromptRank, bad)), "") for bad in BAD),
-    *((lambda item=item: PromptRank().rank("q", [Path((Passage("a"),)), item]), "Item 1 is a")
+    *((lambda item=item: PromptRank().rank("q", [Path((Passage("a"),)), item]), "Item 1 must be a Path")
       for item in ("text", Passage("text"), None, (Passage("text"),))),
 )  # fmt: skip
 

@@ -122,8 +122,8 @@ def test_the_given_objects_come_back_also_twice(name):
         *((query, ["a"], None, "query") for query in ("", " \n", None, 7)),
         *(("q", ["a"], top_n, "top_n") for top_n in (0, -1, True, 2.0)),
         ("which\ud83e river?", ["a"], None, r"half a character, '\\ud83e' at offset 5"),
-        ("q", None, None, r"list|Item 0 is a str"),
-        ("q", [7], None, "Item 0 is a"),
+        ("q", None, None, r"list|Item 0 must be a Path"),
+        ("q", [7], None, r"Item 0 must be a (Passage or a string|Path), got 7"),
     ],
 )
 def test_input_that_cannot_be_ranked_is_refused(name, query, given_, top_n, match):

@@ -119,6 +119,13 @@ def test_tables_keep_their_columns() -> None:
     assert text_of(body) == "|  | 2031 | 2032 |\n| --- | --- | --- |\n| Sales |  | 2 |\n| All |  | 3 |"
 
 
+def test_copies_of_cells_count_as_text() -> None:
+    repeated = cell("word " * 200, ' table:number-columns-repeated="64"')
+    assert text_of(rows(repeated)).count("word") == 64 * 200
+    with pytest.raises(InvalidInput, match="too large when it is unpacked"):
+        text_of(rows(repeated).replace("<table:table-row>", '<table:table-row table:number-rows-repeated="64">'))
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
