@@ -156,8 +156,9 @@ async def test_failures_and_bad_questions_are_raised(host):
 @both_frameworks
 async def test_without_an_answer_there_is_a_result_that_says_why(host):
     asked = asking(host, answer=down, on_failure="fallback")
-    with pytest.warns(DrillrankWarning, match="Self-ask: calls of the LLM failed"):
+    with pytest.warns(DrillrankWarning) as warnings:
         found = [host.answer(asked, HOPS), await host.aanswer(asked, HOPS)]
+    assert any("Self-ask: calls of the LLM failed" in str(warning.message) for warning in warnings)
     for answer, _, metadata in found:
         assert answer == ("Empty Response" if host is LlamaIndex else "")
         assert any("no route" in problem for problem in metadata["problems"])

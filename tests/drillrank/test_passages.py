@@ -57,7 +57,7 @@ def test_a_ranking_falls_with_ties_in_input_order(values, top_n):
 BAD = [{"text": None}, {"text": b"a"}, {"text": "a", "title": None}, {"text": 1.0}]
 test_what_makes_no_passage_no_path_and_no_ranking_is_refused = refuses(
     *((lambda bad=bad: Passage(**bad), "strings") for bad in BAD),
-    *((lambda nothing=nothing: Path(nothing), "at least one passage") for nothing in ((), [])),
+    *((lambda nothing=nothing: Path(nothing), "one or more Passage objects") for nothing in ((), [])),
     *((lambda top_n=top_n, check=check: check(top_n), "top_n")
       for top_n in (0, -1, True, False, 1.0, "3", float("nan"))
       for check in (check_top_n, lambda top_n: ranked([], [], [], top_n))),

@@ -59,7 +59,7 @@ _BEGINNING = re.compile(  # of a sentence, and no part of the claim
 )
 _LABEL = re.compile(r"#{1,6}\s\D*|\*\*[^*\d]+\*\*|\D*:\**|\(?\d{1,2}[.)]|(?:[Yy]es|[Nn]o)[.!]?")
 _ABBREVIATION = re.compile(r"\b(?:Ms|approx)\.$")  # after which the library ends a sentence
-_SEPARATOR_ROW = re.compile(r"\|[ \t:|-]*-[ \t:|-]*\|?")
+_SEPARATOR_ROW = re.compile(r"\|[ \t:|]*-[ \t:|-]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from drillrank.data import read_rows
 _MAX_DIGITS = 9
 _MAX_ROMAN = 3999
 _MAX_LETTERS = 780  # Word's own limit: 30 times the same letter
-_VALUE = re.compile(r"(\d+)(\D+?)(?: |$)")
+_VALUE = re.compile(r"([0-9]{1,4})([^0-9 ]+)")
 
 
 @cache
