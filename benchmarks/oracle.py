@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from drillrank.drilldown.outline import Section
+from drillrank.drilldown.outline import ListedSection
 from drillrank.drilldown.prepared import PreparedDocuments
 
 _SECTION = re.compile(r"^\* Section: (.*)$", re.MULTILINE)
@@ -23,7 +23,7 @@ class Oracle:
         self._names = self._relevant_names(ready, {ready.outline.section(paragraph) for paragraph in relevant})
 
     @staticmethod
-    def _relevant_names(ready: PreparedDocuments, sections: set[Section]) -> dict[str, list[bool]]:
+    def _relevant_names(ready: PreparedDocuments, sections: set[ListedSection]) -> dict[str, list[bool]]:
         """For every name, in order of the entries that bear it: whether evidence is inside."""
         names: dict[str, list[bool]] = {}
         open_ = ready.outline.top()

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drillrank import D3, load_language_model
+from drillrank.errors import InvalidInput
 
 from .data import data_folder
 from .folders import _keep_vectors, _read_folder, read_questions
@@ -32,7 +33,11 @@ def main(model: str = MODELS, vectors: str | None = None) -> None:
     table.title = "One question to 78 documents: words, MiniLM, and a reader of twenty passages in bfloat16"
     without = 0
     for name in ("", *named(model)):
-        folder = folder_of(name) if name else None
+        try:
+            folder = folder_of(name) if name else None
+        except InvalidInput:
+            print(f"{name} is not on this machine, so its row is left out.")
+            continue
         command = [sys.executable, "-m", __name__, str(folder or ""), vectors or ""]
         peak = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]) // 1000
         without = without or peak

@@ -100,10 +100,11 @@ class FeatureTable(NamedTuple):
     starts: npt.NDArray[np.int64]
     truth: npt.NDArray[np.bool_]
 
-    def rate(self, weights: Sequence[float]) -> Scores:
+    def rate(self, weights: Sequence[float] | Scores) -> Scores:
         """Return the support of each case, as `combine_features` computes it."""
         supports = 1 / (1 + np.exp(-self.columns @ np.asarray(weights)))
-        return np.minimum.reduceat(np.where(self.is_doubtful, supports / 2, supports), self.starts)
+        rated: Scores = np.minimum.reduceat(np.where(self.is_doubtful, supports / 2, supports), self.starts)
+        return rated
 
 
 def main(data: str | None = None, model: str | None = None, steps: str = "fit,tables,variants") -> None:
@@ -154,10 +155,8 @@ def _choose_threshold(scores: Mapping[str, tuple[Scores, npt.NDArray[np.bool_]]]
     tuning = [scores[name] for name in _TUNING if name in scores]
     if not tuning:
         return SUPPORTED
-    return max(
-        np.linspace(0, 1, 101).tolist(),
-        key=lambda threshold: np.mean([balanced_accuracy(*one, threshold) for one in tuning]),
-    )
+    thresholds: list[float] = np.linspace(0, 1, 101).tolist()
+    return max(thresholds, key=lambda threshold: sum(balanced_accuracy(*one, threshold) for one in tuning))
 
 
 def _table(title: str, sets: Mapping[str, Sequence[Case]], scores: Mapping[str, Mapping[str, Scores]]) -> Table:
@@ -232,17 +231,20 @@ def _fit_columns(tables: Mapping[str, FeatureTable]) -> list[float]:
 
     n_columns = next(iter(tables.values())).columns.shape[1]
     start = np.array([-2.0, 3.0, *[0.5] * (n_columns - 2)])
-    return minimize(log_loss, start, method="Nelder-Mead", options={"maxiter": 2000}).x.tolist()
+    fitted = minimize(log_loss, start, method="Nelder-Mead", options={"maxiter": 2000}).x
+    return [float(weight) for weight in fitted]
 
 
 def _tabulate(cases: Sequence[Case], values: Callable[[Case], Sequence[float]] | None = None) -> FeatureTable:
     """Return the features of cases, with e and o, and a value of a model if there is one."""
-    rows, doubts, starts = [], [], []
+    rows: list[list[float]] = []
+    doubts: list[bool] = []
+    starts: list[int] = []
     for case in cases:
         starts.append(len(rows))
-        of_model = [(value,) for value in values(case)] if values else [()] * len(_features(case))
+        of_model = [[value] for value in values(case)] if values else [list[float]()] * len(_features(case))
         for features, value in zip(_features(case), of_model, strict=True):
-            rows.append((1.0, features.explained, features.order, *value))
+            rows.append([1.0, features.explained, features.order, *value])
             doubts.append(bool(features.doubts))
     truth = np.array([case.is_supported for case in cases])
     return FeatureTable(np.array(rows), np.array(doubts), np.array(starts), truth)
@@ -281,9 +283,9 @@ def _print_variant(console: Console, kind: str, sets: Mapping[str, Sequence[Case
         table.add_row(_mark(name), str(len(features.truth)), *cells)
     console.print(table)
     unseen_tables = {name: features for name, features in tables.items() if name not in _TUNING}
-    by_words = [auc(one.rate([*WEIGHTS, 0.0]), one.truth) for one in unseen_tables.values()]
+    aucs = [auc(one.rate([*WEIGHTS, 0.0]), one.truth) for one in unseen_tables.values()]
     by_value = [auc(alone[name], one.truth) for name, one in unseen_tables.items()]
-    console.print(f"mean AUC of the unseen sets: words {np.mean(by_words):.3f}, {kind} alone {np.mean(by_value):.3f}")
+    console.print(f"mean AUC of the unseen sets: words {np.mean(aucs):.3f}, {kind} alone {np.mean(by_value):.3f}")
     unseen = [one for name, one in differences.items() if name not in _TUNING]
     if unseen:
         console.print(f"AUC of words and {kind} minus AUC of words, mean of the unseen sets: {_compare(unseen)}")
@@ -382,7 +384,7 @@ def split_answer(case: Case) -> list[str]:
 
 def _share_of_words(case: Case) -> float:
     words = set(terms(" ".join(case.passages)))
-    return min(float(np.mean([word in words for word in terms(sentence)] or [1.0])) for sentence in split_answer(case))
+    return min(float(np.mean([word in words for word in terms(sentence)] or [True])) for sentence in split_answer(case))
 
 
 class ModelValues:

@@ -38,6 +38,7 @@ _MAX_RANGE = 20  # difference of the numbers in a range of citations such as "2-
 _CITATION = re.compile(  # bounded, as each "[" could otherwise be read to the end of "[1,[1,[1,"
     r"(?<!\s)\s*\[\s*(\d{1,4}(?:\s*(?:[,;–-]|and)\s*\[?\d{1,4}\]?){0,99})\s*\]"
 )
+_WRAPPED = re.compile(r"(?<![\n|])\n(?!\n|[-*+•|#]|\d{1,3}[.)])")  # lists and tables keep their lines
 _NO_ANSWER = re.compile(
     r"\W*(?:answer\W+)?(?:(?:no(?:ne| answer)?|unanswerable|(?:i )?(?:do not|don['’]t) know|"
     r"not (?:known|answered|given|stated))\b|the (?:\w+ )?(?:contents?|passages?|evidence|texts?)\b[^.\n\d]{0,40} "
@@ -186,7 +187,7 @@ def parse_cited_answer(text: str, passages: Sequence[Passage], usage: Usage) -> 
         return f" [{', '.join(map(str, existing))}]" if existing else ""
 
     lines = [" ".join(line.split()) for line in _CITATION.sub(keep_existing, text).splitlines()]
-    clean_text = "\n".join(lines).strip()  # lists and tables keep their lines
+    clean_text = _WRAPPED.sub(" ", "\n".join(lines)).strip()
     if _NO_ANSWER.fullmatch(" ".join(clean_text.split())):
         return CitedAnswer("", usage=usage)
     problems = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from drillrank.drilldown.outline import BEGINNING, OutlinePath, Paragraph, Section
+from drillrank.drilldown.outline import BEGINNING, ListedSection, OutlinePath, Paragraph
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.trace import NO_ALTERNATIVE, Step, StepReport, Trace
 from drillrank.explanation import Explanation, Explanations, Node
@@ -101,7 +101,7 @@ class _ParagraphNodes:
             for step in selection.steps:
                 self._reasons |= step.reasons()
 
-    def of(self, section: Section, is_open: bool, depth: int) -> Iterator[Node]:
+    def of(self, section: ListedSection, is_open: bool, depth: int) -> Iterator[Node]:
         """Yield the nodes of a section's paragraphs."""
         for paragraph in section.paragraphs:
             if not (is_open or paragraph in self._guards):
@@ -120,7 +120,7 @@ class _ParagraphNodes:
             yield Node(_beginning(paragraph), "paragraph", depth, outcome, why, score, paragraph.passage.id)
 
 
-def _explain_sections(trace: Trace) -> tuple[set[Section], set[Section], dict[Section, str]]:
+def _explain_sections(trace: Trace) -> tuple[set[ListedSection], set[ListedSection], dict[ListedSection, str]]:
     """Return the sections to show, those that were opened, and why each was kept or dropped.
 
     If all sections were read, only those with evidence count as opened, and only their documents are shown.
@@ -134,10 +134,10 @@ def _explain_sections(trace: Trace) -> tuple[set[Section], set[Section], dict[Se
         report = StepReport("sections", len(trace.candidate_sections), ())
         ranking = list(trace.section_scores)
         steps = [Step(report, trace.candidate_sections, list(opened), "likelihood", ranking)]
-    reasons: dict[Section, str] = {}
+    reasons: dict[ListedSection, str] = {}
     for step in steps:
         for item, why in step.reasons().items():
-            if isinstance(item, Section):
+            if isinstance(item, ListedSection):
                 reasons[item] = why
             elif len(item.sections) == 1:
                 reasons[item.sections[0]] = why

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from drillrank.drilldown.answers import Choice
 from drillrank.drilldown.condensing import SectionSummarizer
-from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, OutlineEntry, Paragraph
 from drillrank.drilldown.problems import Problem, ProblemKind, kind_of_failure
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
@@ -167,14 +167,14 @@ class OutlineSelector:
     chooser: LLMChooser
     summarizer: SectionSummarizer
 
-    def select(self, context: QuestionContext, sections: Sequence[Section]) -> Requests[Selection[Section]]:
+    def select(self, context: QuestionContext, sections: Sequence[ListedSection]) -> Requests[Selection[ListedSection]]:
         """Return the chosen sections. A single section needs no summary and no call."""
         if len(sections) < 2:
             return Selection(sections)
         outline = context.outline
         summaries, problems = yield from self._summarize(context, sections)
         steps: list[Step[OutlineEntry]] = []
-        chosen: set[Section] = set()
+        chosen: set[ListedSection] = set()
         level = outline.top(sections)
         while level:
             leaves = outline.leaves(section for entry in level for section in entry.sections)
@@ -198,13 +198,13 @@ class OutlineSelector:
         return Selection([section for section in sections if section in chosen], steps)
 
     def _summarize(
-        self, context: QuestionContext, sections: Sequence[Section]
-    ) -> Requests[tuple[dict[Section, str], list[Problem]]]:
+        self, context: QuestionContext, sections: Sequence[ListedSection]
+    ) -> Requests[tuple[dict[ListedSection, str], list[Problem]]]:
         """Return summaries by section, made document by document, and what went wrong."""
-        by_document: dict[int | str, list[Section]] = {}
+        by_document: dict[int | str, list[ListedSection]] = {}
         for section in sections:
             by_document.setdefault(section.path[0], []).append(section)
-        summaries: dict[Section, str] = {}
+        summaries: dict[ListedSection, str] = {}
         problems: list[Problem] = []
         for of_document in by_document.values():
             passages = [section.passage for section in of_document]

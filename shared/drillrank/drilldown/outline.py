@@ -66,7 +66,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Section:
+class ListedSection:
     """Section in an outline.
 
     Attributes:
@@ -94,7 +94,7 @@ class OutlineEntry:
 
     name: str
     path: OutlinePath
-    sections: tuple[Section, ...]
+    sections: tuple[ListedSection, ...]
 
 
 def outline(documents: Sequence[Document | str], unit: Unit = "paragraph") -> list[OutlineSection]:
@@ -216,7 +216,7 @@ class Outline:
         """Index of each paragraph's section, shape (paragraphs,)."""
         return np.array([paragraph.section_index for paragraph in self.paragraphs], dtype=np.intp)
 
-    def section(self, paragraph: Paragraph) -> Section:
+    def section(self, paragraph: Paragraph) -> ListedSection:
         """Return the section of a paragraph."""
         return self.sections[paragraph.section_index]
 
@@ -258,11 +258,11 @@ class Outline:
         known_names = {document: names.get(document, "") for document in pieces_by_document}
         return LevelIndex(texts, known_names, openings, language, collection)
 
-    def leaves(self, sections: Iterable[Section]) -> list[OutlineEntry]:
+    def leaves(self, sections: Iterable[ListedSection]) -> list[OutlineEntry]:
         """Return sections as entries of their own."""
         return [OutlineEntry(self._name(section.path), section.path, (section,)) for section in sections]
 
-    def top(self, sections: Sequence[Section] | None = None) -> list[OutlineEntry]:
+    def top(self, sections: Sequence[ListedSection] | None = None) -> list[OutlineEntry]:
         """Return the coarsest level with more than one entry: the documents, or the chapters of the only one.
 
         Args:
@@ -274,7 +274,7 @@ class Outline:
         """Return the next finer level of a chapter: its own text and the entries directly below it."""
         return self._level(entry.sections, len(entry.path))
 
-    def summary(self, entry: OutlineEntry, summaries: Mapping[Section, str]) -> str:
+    def summary(self, entry: OutlineEntry, summaries: Mapping[ListedSection, str]) -> str:
         """Return a section's summary; for a chapter, the summary of its own text and the headings below."""
         if len(entry.sections) == 1:
             return summaries[entry.sections[0]]
@@ -286,7 +286,7 @@ class Outline:
         listed = [f"Contains: {'; '.join(headings[:_MAX_LISTED_HEADINGS])}{more}."] if headings else []
         return " ".join(filter(None, texts + listed))
 
-    def _level(self, sections: Sequence[Section], depth: int) -> list[OutlineEntry]:
+    def _level(self, sections: Sequence[ListedSection], depth: int) -> list[OutlineEntry]:
         """Return the entries of the first level below `depth` that separates the sections."""
         paths = [section.path for section in sections]
         while True:
@@ -311,7 +311,7 @@ class Outline:
         return breadcrumb((*self._prefixes[document], *own_headings)) or self._numbers[document] or BEGINNING
 
 
-def _find_clashes(sections: Sequence[Section], name: Callable[[OutlinePath], str]) -> set[int | str]:
+def _find_clashes(sections: Sequence[ListedSection], name: Callable[[OutlinePath], str]) -> set[int | str]:
     """Return the documents with a section whose name another document has too."""
     documents_by_name: dict[str, set[int | str]] = {}
     for section in sections:
@@ -320,7 +320,7 @@ def _find_clashes(sections: Sequence[Section], name: Callable[[OutlinePath], str
     return set().union(*clashes)
 
 
-def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[tuple[str, ...]]:
+def _heading_paths(section: ListedSection, paragraph: Paragraph) -> Sequence[tuple[str, ...]]:
     """Return the heading paths of all sections in a paragraph or passage."""
     paths: Sequence[tuple[str, ...]] = paragraph.passage.metadata.get("section_paths") or (
         tuple(map(str, section.path[1:])),
@@ -328,7 +328,7 @@ def _heading_paths(section: Section, paragraph: Paragraph) -> Sequence[tuple[str
     return paths
 
 
-def _number_sections(sections: Sequence[OutlineSection]) -> Iterator[Section]:
+def _number_sections(sections: Sequence[OutlineSection]) -> Iterator[ListedSection]:
     n_paragraphs = 0
     for section_index, section in enumerate(sections):
         pairs = zip(section.readable, section.paragraphs, strict=True)
@@ -337,4 +337,4 @@ def _number_sections(sections: Sequence[OutlineSection]) -> Iterator[Section]:
             for index, (readable, source) in enumerate(pairs, start=n_paragraphs)
         )
         n_paragraphs += len(members)
-        yield Section(section_index, section.path, section.passage, members)
+        yield ListedSection(section_index, section.path, section.passage, members)

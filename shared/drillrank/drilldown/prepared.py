@@ -21,7 +21,7 @@ from drillrank.corpus.vectors import embedding_text
 from drillrank.drilldown.document_links import DocumentLinks, list_heading_names
 from drillrank.drilldown.evidence_paths import EvidencePath, PathFinder
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, log_posteriors
-from drillrank.drilldown.outline import Outline, OutlineSection, Section, stored_sections
+from drillrank.drilldown.outline import ListedSection, Outline, OutlineSection, stored_sections
 from drillrank.drilldown.paragraph_scores import (
     TEMPERATURE,
     ParagraphScorer,
@@ -94,7 +94,7 @@ class PreparedDocuments:
 
     def select_sections(
         self, context: QuestionContext, outdated: AbstractSet[int | str], max_documents: int | None
-    ) -> list[Section]:
+    ) -> list[ListedSection]:
         """Return the sections of the documents to drill into.
 
         Args:
@@ -102,7 +102,7 @@ class PreparedDocuments:
             outdated: Documents to leave out.
             max_documents: Number of likeliest documents to keep; None keeps all.
         """
-        sections_by_document: dict[int | str, list[Section]] = {}
+        sections_by_document: dict[int | str, list[ListedSection]] = {}
         for section in self.outline.sections:
             sections_by_document.setdefault(section.path[0], []).append(section)
         current = [document for document in sections_by_document if document not in outdated]

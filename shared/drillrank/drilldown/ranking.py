@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from drillrank.drilldown.outline import Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, Paragraph
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.selection import QuestionContext
 from drillrank.drilldown.trace import ScoredParagraph, Selection
@@ -30,7 +30,7 @@ def rank_paragraphs(
     prepared: PreparedDocuments,
     scores: Mapping[Paragraph, ScoredParagraph],
     guard: Collection[Paragraph],
-    section_scores: Mapping[Section, float],
+    section_scores: Mapping[ListedSection, float],
     top_n: int | None,
 ) -> list[Ranked[Passage]]:
     """Sort paragraphs by descending score; equal scores keep document order.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from drillrank.drilldown.following import follow_references
-from drillrank.drilldown.outline import Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, Paragraph
 from drillrank.drilldown.paragraph_scores import group_near_duplicates
 from drillrank.drilldown.prompts import ListedText, SelectionPrompt
 from drillrank.drilldown.selection import QuestionContext, report_paragraphs
@@ -33,8 +33,8 @@ class KeepAllSections:
     def select(
         self,
         context: QuestionContext,  # noqa: ARG002
-        sections: Sequence[Section],
-    ) -> Requests[Selection[Section]]:
+        sections: Sequence[ListedSection],
+    ) -> Requests[Selection[ListedSection]]:
         """Return all sections."""
         yield from ()  # no LLM requests
         return Selection(sections)
@@ -50,7 +50,7 @@ class LikeliestSections:
 
     n: int
 
-    def select(self, context: QuestionContext, sections: Sequence[Section]) -> Requests[Selection[Section]]:
+    def select(self, context: QuestionContext, sections: Sequence[ListedSection]) -> Requests[Selection[ListedSection]]:
         """Return the likeliest sections."""
         yield from ()  # no LLM requests
         ranking = rank_sections(context, sections)
@@ -62,7 +62,7 @@ class LikeliestSections:
         return Selection(kept, [Step(report, sections, kept, "likelihood", list(ranking))])
 
 
-def rank_sections(context: QuestionContext, sections: Sequence[Section]) -> dict[Section, float]:
+def rank_sections(context: QuestionContext, sections: Sequence[ListedSection]) -> dict[ListedSection, float]:
     """Return sections best first, each with its log-posterior per question token."""
     posteriors = context.likelihoods.score_groups(context.outline.section_of)  # [n_sections]
     n_tokens = max(context.likelihoods.n_tokens, 1)
@@ -71,7 +71,7 @@ def rank_sections(context: QuestionContext, sections: Sequence[Section]) -> dict
 
 
 def select_guard_paragraphs(
-    context: QuestionContext, sections: Sequence[Section], selected: Sequence[Section], max_tokens: int
+    context: QuestionContext, sections: Sequence[ListedSection], selected: Sequence[ListedSection], max_tokens: int
 ) -> list[Paragraph]:
     """Return the likeliest paragraphs outside the selected sections, up to `max_tokens` tokens in total.
 

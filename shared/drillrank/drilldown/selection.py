@@ -9,7 +9,7 @@ from typing import Protocol
 
 from drillrank.drilldown.budget import Budget
 from drillrank.drilldown.evidence_paths import EvidencePath
-from drillrank.drilldown.outline import Outline, Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, Outline, Paragraph
 from drillrank.drilldown.paragraph_scores import ParagraphScorer, ParagraphScores
 from drillrank.drilldown.problems import Problem
 from drillrank.drilldown.trace import Selection, StepReport
@@ -107,7 +107,7 @@ class ParagraphSelector(Protocol):
 class SectionSelector(Protocol):
     """Strategy that chooses among sections."""
 
-    def select(self, context: QuestionContext, sections: Sequence[Section]) -> Requests[Selection[Section]]:
+    def select(self, context: QuestionContext, sections: Sequence[ListedSection]) -> Requests[Selection[ListedSection]]:
         """Yield LLM requests, receive the replies, return the chosen sections."""
 
 

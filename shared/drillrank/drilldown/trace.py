@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from drillrank.drilldown.outline import OutlineEntry, Paragraph, Section
+from drillrank.drilldown.outline import ListedSection, OutlineEntry, Paragraph
 from drillrank.drilldown.problems import Problem
 
-ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, Section)
+ItemT = TypeVar("ItemT", Paragraph, OutlineEntry, ListedSection)
 
 
 class FallbackReason(Enum):
@@ -128,9 +128,9 @@ class Trace:
     question: str
     reports: Sequence[StepReport] = ()
     outdated_documents: Collection[int | str] = ()
-    candidate_sections: Sequence[Section] = ()
-    sections: Selection[Section] = Selection(())
-    section_scores: Mapping[Section, float] = field(default_factory=dict)
+    candidate_sections: Sequence[ListedSection] = ()
+    sections: Selection[ListedSection] = Selection(())
+    section_scores: Mapping[ListedSection, float] = field(default_factory=dict)
     guard_paragraphs: Sequence[Paragraph] = ()
     paragraph_selections: Sequence[Selection[Paragraph]] = ()
     scores: Mapping[Paragraph, ScoredParagraph] = field(default_factory=dict)

@@ -353,7 +353,7 @@ def test_check_marks_each_sentence_with_its_place_and_fails_if_one_is_not_suppor
 
 def test_check_refuses_an_answer_without_a_sentence_and_missing_files(manual, capsys):
     assert main(["check", "...", "manual.md"]) == 2
-    assert "An answer must have 1 to" in capsys.readouterr().err
+    assert "An answer must have a sentence to check" in capsys.readouterr().err
     assert main(["check", "A claim.", "missing.md"]) == 2
     assert main(["check", "A claim."]) == 2
 

@@ -15,6 +15,7 @@ from drillrank.llm import Usage
         ("Nine  hours\t[1].", "Nine hours [1]."),
         ("- Nine hours [1]\n-  Two kg [9]\n", "- Nine hours [1]\n- Two kg"),
         ("| a | b |\r\n|---|---|\r\n| 1 | 2 [1] |", "| a | b |\n|---|---|\n| 1 | 2 [1] |"),
+        ("It lasts\nnine hours [1].\n\n1. One\n| 1 |\nMore", "It lasts nine hours [1].\n\n1. One\n| 1 |\nMore"),
         ("No\nanswer.", ""),
     ],
 )

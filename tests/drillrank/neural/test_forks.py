@@ -138,6 +138,7 @@ def test_a_gpu_does_not_come_along(folder):
     assert said.startswith("DrillrankError The model was loaded on a GPU before")
 
 
+@pytest.mark.timeout(300)  # five cases, of which two score in threads all the while
 def test_forked_models_score_alike_and_torch_warns_of_one_thread(folder, server, tmp_path):
     """The embedded model and a served one need no warning; each kind is also forked while other threads score."""
     cases = [
