@@ -198,7 +198,7 @@ dist: .venv-release/.ready  ## Wheels, sdists and the bundle for Claude Desktop,
 	.venv-release/bin/twine check --strict dist/*.whl dist/*.tar.gz
 	PYTHON=.venv-release/bin/python tools/check_packages.sh
 
-matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with the earliest and the newest hosts
+matrix: .venv-release/.ready  ## The wheel in every Python on this machine, with the earliest and the newest frameworks
 	PYTHON=.venv-release/bin/python tools/matrix.sh
 
 mutation: $(VENV)/.mutation  ## Break the code in some thousand small ways, one at a time, and see the tests notice

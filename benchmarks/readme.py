@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
@@ -26,7 +26,7 @@ SQUAD_QUESTIONS = 1500
 DEPTH, CUTS = 50, (2, 10)
 PASSAGES = ("data", "first stage", "alone", "`UPRRerank()`", "`prior=None`", '`prior="cosine"`', '`model="st:..."`')
 CHAINS = ("data", "BM25", "MiniLM", "fusion", "`PromptRankRetriever`", "time per question (ms)")
-PARAGRAPHS = ("data", "BM25", "MiniLM", "fusion", "`D3Retriever`", "with `embed=` MiniLM", "time per question (ms)")
+PARAGRAPHS = ("method", "evidence F1", "paragraphs per question, mean")
 DATA = {"squad": "SQuAD", "nq": "NQ", "hotpotqa": "HotpotQA", "2wiki": "2Wiki", "musique": "MuSiQue"}
 
 
@@ -93,33 +93,23 @@ def chains(questions: int | None, embed: Embed, kept: Path | None) -> Iterator[l
 
 
 def paragraphs(questions: int | None, embed: Embed) -> Iterator[list[str]]:
-    """Evidence F1 on QASPER's papers: three paragraphs of a ranking, as many as it chooses of D3."""
-    words, meaning = (D3(embed=encoder, settings={"unit": "paragraph"}) for encoder in (None, embed))
-    read_by_words, read_by_both = (papers("qasper", d3, questions) for d3 in (words, meaning))
-    f1s: list[list[float]] = [[] for _ in range(5)]
-    seconds = 0.0
-    for one, both in zip(read_by_words, read_by_both, strict=True):
+    """Yield evidence F1 and the number of paragraphs on QASPER's papers, for each method."""
+    without_encoder, with_encoder = (D3(embed=encoder, settings={"unit": "paragraph"}) for encoder in (None, embed))
+    prepared = [papers("qasper", d3, questions) for d3 in (without_encoder, with_encoder)]
+    f1s_by_method: dict[str, list[float]] = {}
+    sizes_by_method: dict[str, list[int]] = {}
+    for lexical, both in zip(*prepared, strict=True):
         for asked in both.questions:
-            by_words, by_meaning = bm25(asked.text, both.ready), dense(asked.text, both.ready)
-            started = time.process_time()
-            drilled = [item.passage.id for item in words.retrieve(asked.text, one.ready)]
-            seconds += time.process_time() - started
-            chosen = [by_words[:3], by_meaning[:3], fused(by_words, by_meaning)[:3], drilled]
-            chosen.append([item.passage.id for item in meaning.retrieve(asked.text, both.ready)])
-            for values, ids in zip(f1s, chosen, strict=True):
-                values.append(evidence_f1(ids, asked.annotations))
-    shown = [f"{mean(values):.3f}" for values in f1s]
-    yield [
-        f"QASPER: {len(f1s[0]):,} questions, {len(read_by_words)} papers",
-        *shown,
-        f"{1000 * seconds / len(f1s[0]):.0f}",
-    ]
-
-
-def fused(*rankings: Sequence[str]) -> list[str]:
-    """Reciprocal rank fusion."""
-    scores: dict[str, float] = {}
-    for ranking in rankings:
-        for place, name in enumerate(ranking, 1):
-            scores[name] = scores.get(name, 0) + 1 / (60 + place)
-    return sorted(scores, key=scores.__getitem__, reverse=True)
+            ids_by_method = {
+                "BM25": bm25(asked.text, both.ready)[:3],
+                "MiniLM": dense(asked.text, both.ready)[:3],
+                "`D3Retriever`": [item.passage.id for item in without_encoder.retrieve(asked.text, lexical.ready)],
+                "`D3Retriever` with `embed=` MiniLM": [
+                    item.passage.id for item in with_encoder.retrieve(asked.text, both.ready)
+                ],
+            }
+            for method, ids in ids_by_method.items():
+                f1s_by_method.setdefault(method, []).append(evidence_f1(ids, asked.annotations))
+                sizes_by_method.setdefault(method, []).append(len(ids))
+    for method, f1s in f1s_by_method.items():
+        yield [method, f"{mean(f1s):.3f}", f"{mean(sizes_by_method[method]):.1f}"]

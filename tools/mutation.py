@@ -61,7 +61,7 @@ AREAS = {
         "frameworks/filters conformance/filters_bad_input conformance/equal_ids langchain_ext/filters"
         " langchain_ext/filters_inside llama_index_ext/filters llama_index_ext/filters_inside",
     ),
-    "merging": Area("views/index views/chunks", "views/index views/chunks views/views"),
+    "merging": Area("views/index views/merging views/chunks", "views/index views/chunks views/views"),
     "pages": Area(
         "structure/plain structure/pages frameworks/pages",
         "structure/plain structure/any_file frameworks/pages_of_files",
