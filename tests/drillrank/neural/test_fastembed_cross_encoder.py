@@ -85,8 +85,8 @@ def test_scores_are_those_of_the_network(model, logits):
     ranking = by_position(Relevance(model).rank(QUERY, TEXTS))
     expected = list(map(logits, TEXTS))
     assert np.ptp(expected) > 0.1  # random weights that make a difference
-    assert [item.details["log_odds"] for item in ranking] == pytest.approx(expected, abs=1e-5)
-    assert [item.score for item in ranking] == pytest.approx(list(map(log_sigmoid, expected)), abs=1e-5)
+    assert [item.details["log_odds"] for item in ranking] == pytest.approx(expected, abs=1e-4)
+    assert [item.score for item in ranking] == pytest.approx(list(map(log_sigmoid, expected)), abs=1e-4)
     assert [item.details["cut_tokens"] for item in ranking] == [0] * len(TEXTS)
 
 
@@ -104,14 +104,14 @@ def test_truncated_tokens_are_counted(model, saved, logits):
     long = " ".join(TEXTS[:5] * 3)
     [item] = Relevance(model).rank(QUERY, [long])
     assert item.details["cut_tokens"] == len(tokenizer(QUERY, long, verbose=False)["input_ids"]) - LONGEST > 0
-    assert item.details["log_odds"] == pytest.approx(logits(long), abs=1e-5)
+    assert item.details["log_odds"] == pytest.approx(logits(long), abs=1e-4)
     tokens = tokenizer.tokenize(TEXTS[1])
     kept = model.first_tokens(TEXTS[1], 4)
     assert tokenizer.tokenize(kept) == tokens[:4]
     assert (model.first_tokens(TEXTS[1], 0), model.first_tokens(TEXTS[1], 1000)) == ("", TEXTS[1])
     [short] = Relevance(model, max_passage_tokens=4).rank(QUERY, [TEXTS[1]])
     assert short.details["cut_tokens"] == len(tokens) - 4
-    assert short.details["log_odds"] == pytest.approx(logits(kept), abs=1e-5)
+    assert short.details["log_odds"] == pytest.approx(logits(kept), abs=1e-4)
 
 
 def test_sums_frameworks_and_copies(model, options, logits):
@@ -122,7 +122,7 @@ def test_sums_frameworks_and_copies(model, options, logits):
     means = [one.mean for one in words.log_likelihood([(text, QUERY) for text in TEXTS[:4]])]
     for item in ranking:
         position = item.details["position"]
-        assert item.score == pytest.approx(means[position] + log_sigmoid(logits(TEXTS[position])), abs=1e-5)
+        assert item.score == pytest.approx(means[position] + log_sigmoid(logits(TEXTS[position])), abs=1e-4)
     expected = [item.passage.text for item in Relevance(model).rank(QUERY, TEXTS[:4])]
     fields = {"model": model.spec, "model_options": options, "top_n": None}
     nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS[:4]]
