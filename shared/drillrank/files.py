@@ -109,8 +109,8 @@ def list_files(folder: Path, *, follow_links: bool = False) -> Iterator[tuple[Pa
         for names in (folders, files):
             visible = [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
             candidates = [path for path in visible if not _is_ignored(path, names is folders, rules)]
-            outside = [p for p in candidates if not follow_links and p.is_symlink() and is_outside(p, folder)]
-            links += outside
+            outside = {p for p in candidates if not follow_links and p.is_symlink() and is_outside(p, folder)}
+            links += sorted(outside)
             names[:] = [path.name for path in candidates if path not in outside]
         rules_by_folder |= {os.path.join(parent, name): rules for name in folders}
         if folders and len(Path(parent).parts) - len(folder.parts) >= limits.FOLDER_DEPTH:
