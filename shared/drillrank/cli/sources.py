@@ -187,8 +187,9 @@ def _match_pattern(pattern: str, folder: Path, cause: Exception, follow_links: b
         raise InvalidInput(f"{pattern:.200} cannot be read: {reason}.") from cause
     n_plain_parts = parts.index("**") if "**" in parts else len(parts)
     tops = sorted(map(Path, glob.glob(os.path.join(*parts[:n_plain_parts])) if n_plain_parts else ["."]))
-    inside = [top for top in tops if follow_links or not is_outside(top, folder)]
-    warn_about_links([top for top in tops if top not in inside], folder)
+    outside = {top for top in tops if not follow_links and is_outside(top, folder)}
+    inside = [top for top in tops if top not in outside]
+    warn_about_links(sorted(outside), folder)
     entries: list[tuple[Path, str]] = []
     for top in inside:
         is_folder = top.is_dir()
