@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import glob
 import os
+import select
 import shutil
 import stat
 import sys
@@ -12,8 +13,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import takewhile
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from drillrank import limits
@@ -25,6 +28,9 @@ from drillrank.structure import Document, read_document
 STANDARD_INPUT = "-"
 COPIES = Path(tempfile.gettempdir(), f"drillrank-{uuid4().hex}")
 """Folder into which this process copies input that can be read only once."""
+
+_SIGNAL_SECONDS = 0.2
+_PIECE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +219,7 @@ def _copy_input(name: str) -> InputFile:
     path = Path(tempfile.mkdtemp(dir=COPIES), "input" if name == STANDARD_INPUT else Path(name).name)
     try:
         with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as stream:
-            content = stream.read(limits.FILE_BYTES + 1)
+            content = _read_at_most(stream, limits.FILE_BYTES + 1)
         path.write_bytes(content)
     except (OSError, AttributeError) as cause:  # AttributeError: there is no standard input
         reason = getattr(cause, "strerror", None) or "it is closed"
@@ -222,3 +228,21 @@ def _copy_input(name: str) -> InputFile:
         megabytes = limits.FILE_BYTES // 1_000_000
         raise InvalidInput(f"{shown_name} has more than {megabytes} MB: save it as a file, and name that.")
     return InputFile(shown_name, path)
+
+
+def _read_at_most(stream: BinaryIO, n_bytes: int) -> bytes:
+    """Read a stream to its end, or its first bytes.
+
+    Python handles a signal between two instructions only. One that arrives just before a read would wait for the next
+    input. So a read starts when there is input, and the wait for it is interrupted several times a second.
+    """
+    if os.name == "nt" or not isinstance(stream, BufferedReader):  # Windows waits in this way for sockets only
+        return stream.read(n_bytes)
+    content = bytearray()
+    while len(content) < n_bytes:
+        while not select.select([stream], [], [], _SIGNAL_SECONDS)[0]:
+            pass
+        if not (piece := stream.read1(min(n_bytes - len(content), _PIECE_BYTES))):
+            break
+        content += piece
+    return bytes(content)
