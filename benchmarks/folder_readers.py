@@ -12,7 +12,8 @@ Five sets. A question counts as answered within N characters if its gold text is
 
 `--model A,B` names directories of models. Each reads in bfloat16 with UPR's prompt. Its totals are kept (`kept.py`), so
 that the tables need no language model. A set that a model has not read is left out if the model is not on this machine.
-`--vectors` is a folder that keeps vectors for the next run, and `--questions` limits the questions of QASPER.
+With `--steps judge`, each model also judges the best eight passages (`D3Settings.judge`), with the prompt of
+`Relevance`. `--vectors` is a folder that keeps vectors for the next run. `--questions` limits the questions of QASPER.
 
 The first tables have a row for each weight ρ (`drillrank.drilldown.passage_reader`). The last one compares the default
 with the ρ that is best on the other sets.
@@ -29,11 +30,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from drillrank import D3, parse_document
+from drillrank import D3, Relevance, parse_document
 from drillrank.drilldown.hierarchical_scores import MU
 from drillrank.drilldown.passage_reader import READER_WEIGHT
 from drillrank.drilldown.prepared import PreparedDocuments
 from drillrank.drilldown.settings import READ as DEFAULT_READ
+from drillrank.drilldown.settings import READ_JUDGED
 from drillrank.errors import InvalidInput
 from drillrank.likelihood import LanguageModel, Likelihood, Request, SumOfExperts, UnigramModel
 from drillrank.structure import Document
@@ -53,11 +55,20 @@ WEIGHTS = (0.25, 0.5, 1.0, 2.0)  # ρ
 READ = (5, 10)  # fewer passages than by default, with the default ρ
 MODELS = "smollm2"
 QASPER_QUESTIONS = 60
+JUDGED_TOKENS = 400  # of a passage
 GOLD_CHARACTERS = 80  # of a paragraph of QASPER
 
 
 class Setting(NamedTuple):
-    """One row of a table. `reader` is empty, `weight` (ρ) and `n_read` are 0 without a reader."""
+    """One row of a table.
+
+    Attributes:
+        set_name: Name of the set.
+        encoder: Name of the encoder.
+        reader: Name of the model; empty if no model reads.
+        weight: ρ; 0 without a model, and with one that judges.
+        n_read: Number of passages that the model reads.
+    """
 
     set_name: str
     encoder: str
@@ -102,14 +113,19 @@ class ScaledReader(LanguageModel):
 
 
 def main(
-    data: str | None = None, model: str = MODELS, questions: int = QASPER_QUESTIONS, vectors: str | None = None
+    data: str | None = None,
+    model: str = MODELS,
+    questions: int = QASPER_QUESTIONS,
+    vectors: str | None = None,
+    steps: str = "",
 ) -> None:
     """Print a table for each set, and one with weights that were chosen on the other sets."""
+    judges = named(model) if "judge" in steps else []
     encoders: dict[str, Embed | None] = {"words": None} | dict(_load_encoders(None, vectors))
     outcomes: Outcomes = {}
     for name, evaluation_set in load_sets(Path(data) if data else data_folder() / "folders", questions):
         try:
-            measured = [_measure(name, evaluation_set, *encoder, named(model)) for encoder in encoders.items()]
+            measured = [_measure(name, evaluation_set, *encoder, named(model), judges) for encoder in encoders.items()]
         except InvalidInput as problem:  # a model has not read this set, and is not on this machine
             print(f"{name}: left out. {problem}")
             continue
@@ -156,9 +172,14 @@ def _cut_middle(paragraph: str) -> str:
 
 
 def _measure(
-    name: str, evaluation_set: EvaluationSet, encoder: str, embed: Embed | None, models: Sequence[str]
+    name: str,
+    evaluation_set: EvaluationSet,
+    encoder: str,
+    embed: Embed | None,
+    models: Sequence[str],
+    judges: Sequence[str],
 ) -> Outcomes:
-    """Return the characters needed without a reader and with each model."""
+    """Return the characters needed without a model, with each reader and with each judge."""
     outcomes: dict[Setting, list[float]] = {}
     words = UnigramModel(mu=MU, language=evaluation_set.language)  # as D3 scores by words, with and without a reader
     for documents, questions in evaluation_set.folders:
@@ -166,6 +187,11 @@ def _measure(
         alone = D3(model=words, embed=embed, settings={"unit": "passage"})
         key = Setting(name, encoder, "", 0.0, 0)
         outcomes.setdefault(key, []).extend(_characters(alone, alone.prepare(parsed, names), questions))
+        for model in judges:
+            judge = Relevance(KeptModel(model, dtype="bfloat16"), max_passage_tokens=JUDGED_TOKENS)
+            d3 = D3(model=words, embed=embed, settings={"unit": "passage", "judge": judge, "read": READ_JUDGED})
+            key = Setting(name, encoder, f"{Path(model).name}, judge", 0.0, READ_JUDGED)
+            outcomes.setdefault(key, []).extend(_characters(d3, d3.prepare(parsed, names), questions))
         for n_read in (DEFAULT_READ, *READ):
             reader = ScaledReader()
             d3 = D3(

@@ -12,7 +12,6 @@ several contexts, each of which scores every path. The paper calls this demonstr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -193,8 +192,7 @@ class PromptRank(LikelihoodRanker[Path, Path]):
 
     def with_model(self, model: LanguageModel) -> PromptRank:
         """Return a copy with another language model of the same kind, such as one that was fitted."""
-        ranker = copy(self)
-        ranker.language_model = model
+        ranker = super().with_model(model)
         if model is not self.language_model:
             ranker.__dict__.pop("_prompt_starts", None)  # demonstrations are truncated by the model's tokens
         return ranker
