@@ -2,7 +2,7 @@
 
 Ranked by the first stage alone, by UPR without prior, with it, with `st:`, and with both. All models are fitted on the
 pool. The last columns compare with the better of first stage and UPR at the same cut: the difference, and its 95 %
-interval by the paired bootstrap.
+interval by the paired bootstrap. A second table has the time for a question and the space for a passage.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ DATASETS = ("squad", "nq")
 DEPTHS = (20, 50)
 CUTS = (1, 3, 5)
 FUSED = 100  # passages of each retriever that are fused
+TIMED, REPEATS = 50, 3  # questions whose time is measured, and how often
 
 PRIORS: dict[str, Sequence[Prior]] = {"BM25": ["retrieval"], "MiniLM": ["cosine", "retrieval"], "fusion": ["retrieval"]}
 
@@ -47,6 +50,7 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
     """
     embed = minilm()
     table = Table("data", "first stage", "depth", "ranked by", *(f"top-{k}" for k in CUTS), *(f"Δ{k}" for k in CUTS))
+    costs = Table("data", "model", "prior", "ms for a question", "bytes kept for a passage")
     with ExitStack() as stack:
         kept = vectors or stack.enter_context(TemporaryDirectory())
         for dataset in DATASETS:
@@ -61,7 +65,14 @@ def main(questions: int | None = None, vectors: str | None = None) -> None:
                     lists = [(passages[:depth], scores[:depth]) for passages, scores in candidates]
                     for name, figures in compared(asked, lists, models, PRIORS[stage]):
                         table.add_row(f"{dataset}, {len(asked)}", stage, str(depth), name, *figures)
+                if stage == "MiniLM":
+                    n_bytes = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+                    sizes = {"UPR": "", "st": f"{n_bytes / len(pool):,.0f}"}
+                    for name, prior, seconds in measure_times(asked, lists, models):
+                        costs.add_row(dataset, name, prior or "None", f"{1000 * seconds:.2f}", sizes[name])
     Console(width=160).print(table)
+    costs.title = f"{max(DEPTHS)} candidates of MiniLM, one question at a time, median of {REPEATS} x {TIMED} questions"
+    Console(width=160).print(costs)
 
 
 def first_stages(
@@ -83,6 +94,22 @@ def first_stages(
             best = top(scores, max(DEPTHS))
             found[stage].append(([pool[i] for i in best], [float(scores[i]) for i in best]))
     return found
+
+
+def measure_times(
+    asked: Sequence[dict[str, Any]], candidates: Sequence[Candidates], models: dict[str, LanguageModel]
+) -> Iterator[tuple[str, Prior | None, float]]:
+    """Yield the name of each model, each prior and the median seconds for a question."""
+    for name, model in models.items():
+        for prior in (None, *PRIORS["MiniLM"]):
+            upr = UPR(model, prior=prior)
+            seconds = []
+            for _ in range(REPEATS):
+                for item, (passages, scores) in zip(asked[:TIMED], candidates, strict=False):
+                    started = perf_counter()
+                    upr.rank(item["question"], passages, scores=scores if prior else None)
+                    seconds.append(perf_counter() - started)
+            yield name, prior, median(seconds)
 
 
 def compared(
