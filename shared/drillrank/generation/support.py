@@ -56,8 +56,8 @@ class SentenceSupport:
         supported: True if `support` is at least 0.5.
         passages: The one or two passages that explain most of the sentence, best first. Empty if no passage has a word
             of it.
-        doubts: Numbers and names that no passage has next to the same words, and "negation" if the sentence denies what
-            the passages say, or the reverse.
+        doubts: Numbers and names that no passage has near the words that are near them in the sentence, and "negation"
+            if the sentence denies what the passages say, or the reverse.
     """
 
     sentence: str
