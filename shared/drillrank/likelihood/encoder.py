@@ -239,7 +239,7 @@ def model2vec(
     """Build a model of words and meaning by a model2vec model, without torch, loaded at its first use: `"m2v:<name>"`.
 
     Such a model is a table with a vector for each token. The vector of a text is their mean, so the order of words is
-    lost. The table takes about 30 MB, and embeds thousands of passages per second on one core.
+    lost. The table takes 8 to 130 MB, and embeds hundreds of passages per second on one core.
 
     Args:
         name: Model id, such as `minishlab/potion-retrieval-32M`, or directory.
