@@ -18,6 +18,7 @@ PARTS = ("langchain-text-splitters", "llama-index-readers-file")  # that tests u
 _CROSS_ENCODERS = "langchain-classic 1.0.0 takes cross encoders of a class of its own, and not those of langchain-core"
 _STORE = "compares with SimpleVectorStore, which filters otherwise in LlamaIndex 0.14.10"
 _SEPARATOR = "nodes of LlamaIndex 0.14.10 have two separators of metadata, and documents the other one"
+_DEEP = "the retriever of LlamaIndex 0.14.10 writes the metadata of each node as a string, which fails if they are deep"
 _LANGCHAIN, _LLAMA_INDEX = "tests/langchain_ext/test_", "tests/llama_index_ext/test_"
 EXPECTED = {  # reasons by the beginning of a test's name
     f"{_LANGCHAIN}cross_encoder.py::test_in_the_host_s_reranker": _CROSS_ENCODERS,
@@ -27,6 +28,8 @@ EXPECTED = {  # reasons by the beginning of a test's name
     f"{_LLAMA_INDEX}filters.py::test_the_guard_says_what_the_hosts_store_says_where_records_say_all": _STORE,
     f"{_LLAMA_INDEX}filters.py::test_where_records_do_not_say_the_guard_lets_no_more_through": _STORE,
     f"{_LLAMA_INDEX}filters.py::test_nodes_without_the_key_of_what_is_denied_are_hidden_aloud": _STORE,
+    "tests/conformance/test_bad_values.py::test_deep_and_recursive_metadata_are_passed_through"
+    "[llama_index-MultiViewRetriever-deep]": _DEEP,
     f"{_LLAMA_INDEX}d3.py::test_paragraphs_are_read_as_their_document": _SEPARATOR,
 }
 
