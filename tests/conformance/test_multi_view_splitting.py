@@ -125,6 +125,19 @@ def test_empty_input_and_pickle(host):
 
 
 @both_frameworks
+@pytest.mark.parametrize("view", ["raw", "keywords", "summary"])
+def test_a_view_that_is_made_alone_is_that_of_a_whole_split(host, view):
+    def described(pieces):
+        return [
+            (host.id_of(piece), host.text_of(piece), piece.metadata["drillrank_section_id"])
+            for piece in pieces
+            if view_of(piece) == view
+        ]
+
+    assert described(split(host, views=[view])) == described(split(host)) != []
+
+
+@both_frameworks
 def test_records_of_another_splitter_are_ranked_as_they_are_with_a_warning(host):
     plain = [host.record("plain", "p", view="of the lake"), host.record("other", "o")]
     with pytest.warns(DrillrankWarning, match="did not make"):
