@@ -159,7 +159,7 @@ newest: $(VENV)/.dev  ## The adapters on the newest releases of the frameworks, 
 fuzz: $(VENV)/.dev  ## Parsers and views on 10,000 generated documents of each format, token budgets on as many texts
 	DRILLRANK_FUZZ=10000 $(BIN)/python -m pytest -v --timeout=0 tests/drillrank/structure/test_fuzz.py \
 		tests/drillrank/views/test_views.py tests/drillrank/structure/test_any_file.py \
-		tests/drillrank/neural/test_budgets.py
+		tests/drillrank/structure/test_contract.py tests/drillrank/neural/test_budgets.py
 
 test-large: $(VENV)/.dev  ## PDF files that grow to gigabytes or never end
 	DRILLRANK_LARGE=1 $(BIN)/python -m pytest -v -k large tests/drillrank/structure/test_pdf_hostile.py

@@ -226,7 +226,8 @@ class MultiViewNodeParser(ComponentFields, NodeParser):
         raw_by_id: dict[str, TextNode] = {}
         nodes: list[BaseNode] = []
         for chunk in chunks:
-            names = {"section_id": node_ids[chunk.section_id], "context": chunk.context or None}
+            section_id = node_ids.get(chunk.section_id, chunk.section_id)  # the raw node may not be among the views
+            names = {"section_id": section_id, "context": chunk.context or None}
             metadata = described.piece_metadata(chunk, self._settings, has_offsets=_is_document(node), **names)
             fields = {"id_": node_ids[chunk.id], "text": chunk.text, **_node_fields(node, metadata)}
             # No view is an `IndexNode`. In a store with texts, an index lists these nodes alone, and its own retriever

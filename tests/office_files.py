@@ -218,3 +218,9 @@ def book_of(chapters: Mapping[str, str | bytes], hrefs: Mapping[str, str] | None
     container = BOOK["META-INF/container.xml"]
     contents = {f"in/{name}": chapter for name, chapter in chapters.items()}
     return packed({"META-INF/container.xml": container, "in/a.opf": opf, **contents, **parts})
+
+
+def book_with(**changes: str) -> bytes:
+    """Return the book with another `container`, `package` or `chapter`."""
+    names = {"container": "META-INF/container.xml", "package": "in/a.opf", "chapter": "in/a&b.xhtml"}
+    return packed(BOOK | {names[name]: text for name, text in changes.items()})

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import TextNode
 
-from drillrank.errors import InvalidInput
-from tests.conformance.frameworks import COMPONENTS, LlamaIndex, Nodes, both_frameworks
+from tests.conformance.frameworks import COMPONENTS, LlamaIndex, both_frameworks
 from tests.examples import examples
 
 QUERY = "Who hunts mice?"
@@ -115,36 +111,3 @@ def test_a_title_that_is_nested_too_deeply_is_no_title(host):
     for name in RERANKERS:
         [found] = host.ask(getattr(host.ext, name)(), QUERY, host.record(TEXTS[0], title=nested(5_000)))
         assert found.text == TEXTS[0]
-
-
-@pytest.mark.parametrize(("host", "name"), CASES)
-def test_a_record_without_text_is_invalid_input(host, name):
-    kind = TextNode if host is LlamaIndex else Document
-    broken = TextNode.model_construct(text=None) if host is LlamaIndex else Document.model_construct(page_content=None)
-    broken.metadata = {}
-    if name in RERANKERS:
-        ask = lambda: host.rerank(getattr(host.ext, name)(), QUERY, broken)  # noqa: E731
-    elif name in ("D3Retriever", "MultiViewRetriever"):
-        ask = lambda: host.retrieve(getattr(host.ext, name)([broken]), QUERY)  # noqa: E731
-    else:
-        fields = {"llm": host.llm(["Foxes."])} if name == "BRMGRRetriever" else {}
-        source = Nodes([broken]) if host is LlamaIndex else RunnableLambda(lambda query: [broken])
-        ask = lambda: host.retrieve(getattr(host.ext, name)(source=source, **fields), QUERY)  # noqa: E731
-    with pytest.raises(InvalidInput, match=f"^The text of a {kind.__name__} must be a string, got a NoneType"):
-        ask()
-
-
-@pytest.mark.parametrize("question", ["", " \n\t"])
-@pytest.mark.parametrize(("host", "name"), COMPONENTS)
-def test_a_blank_question_is_invalid_input(host, name, question):
-    if name in ("MultiViewNodeParser", "MultiViewTextSplitter", "MonoT5Rerank", "RelevanceRerank"):
-        pytest.skip("no question, or a model of its own")
-    if name == "LikelihoodCrossEncoder":
-        ask = lambda: host.ext.LikelihoodCrossEncoder().score([(question, TEXTS[0])])  # noqa: E731
-    elif name in RERANKERS:
-        ask = lambda: host.rerank(getattr(host.ext, name)(), question, host.record(TEXTS[0]))  # noqa: E731
-    else:
-        answer = host.retrieve if name in RETRIEVERS else host.answer
-        ask = lambda: answer(host.made(name, [host.document(BOOK, "a")]), question)  # noqa: E731
-    with pytest.raises(InvalidInput, match="A query must be a string that is not blank"):
-        ask()

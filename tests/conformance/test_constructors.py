@@ -8,21 +8,10 @@ import json
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from drillrank.errors import InvalidInput
 from tests.conformance.frameworks import COMPONENTS, DocumentEmbeddings, LangChain, LlamaIndex, both_frameworks
 
 CANARY = "wombat"
 NEURAL = ("MonoT5Rerank", "RelevanceRerank")
-ARGUMENTS = {
-    **dict.fromkeys(("SelfAskChain", "SelfAskQueryEngine"), "llm"),
-    "MultiViewRetriever": "views",
-    "LikelihoodCrossEncoder": "template",
-}
-SETTINGS = {
-    **dict.fromkeys(("UPRRerank", "RelevanceRerank", "MonoT5Rerank", "BRMGRRerank", "PromptRankRerank"), "min_share"),
-    **dict.fromkeys(("MultiViewNodeParser", "MultiViewTextSplitter"), "workers"),
-    "D3Retriever": "unit",
-}
 
 
 @pytest.mark.parametrize(("host", "name"), COMPONENTS)
@@ -62,32 +51,6 @@ def test_a_json_schema_shows_live_objects_as_opaque(host, name, mode):
         assert set(schema["properties"]) >= set(cls.model_fields) - {"name"}
         model = schema["properties"].get("model", {})
         assert not model or {"type": "object", "title": "LanguageModel"} in model["anyOf"]
-
-
-@pytest.mark.parametrize(("host", "name"), COMPONENTS)
-def test_a_misspelled_argument_gets_a_suggestion(host, name):
-    right = ARGUMENTS.get(name, "settings")
-    with pytest.raises(InvalidInput, match=f"^{name} has no argument '{right}s'; did you mean '{right}'\\?$"):
-        getattr(host.ext, name)(**{f"{right}s": 1})
-
-
-@pytest.mark.parametrize(("host", "name"), [case for case in COMPONENTS if case.values[1] in SETTINGS])
-def test_a_setting_among_the_arguments_is_sent_to_the_settings(host, name):
-    with pytest.raises(InvalidInput, match=f"{SETTINGS[name]} of {name} is one of its settings: give settings="):
-        getattr(host.ext, name)(**{SETTINGS[name]: 1})
-
-
-@pytest.mark.parametrize(("host", "name"), COMPONENTS)
-def test_too_many_positional_arguments_are_refused(host, name):
-    with pytest.raises(InvalidInput, match=f"^{name} takes at most \\d positional arguments, got 9"):
-        getattr(host.ext, name)(*range(9))
-
-
-@both_frameworks
-@pytest.mark.parametrize("name", ["PromptRankRetriever", "BRMGRRetriever"])
-def test_a_missing_argument_is_named(host, name):
-    with pytest.raises(InvalidInput, match=f"^{name} needs source"):
-        getattr(host.ext, name)()
 
 
 def test_dataclass_components_are_copied_and_subclassed():

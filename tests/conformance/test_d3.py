@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from llama_index.core import StorageContext
 from llama_index.core.node_parser import SentenceSplitter
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.text import count_tokens
 from tests.conformance.corpus import ticks_during
 from tests.conformance.dictionary_stores import DictionaryStore
@@ -136,13 +136,6 @@ async def test_failures_raise_or_fall_back_as_the_policy_says(host, answer, matc
 
 
 @both_frameworks
-@pytest.mark.parametrize("wrong", ["no places", "{question} only"])
-def test_a_template_without_its_places_is_an_error(host, wrong):
-    with pytest.raises(InvalidInput, match="template"):
-        drill(host, section_prompt=wrong)
-
-
-@both_frameworks
 def test_the_hosts_embedding_model_takes_part(host):
     """Texts are near questions if they are of the same colour, which questions say in their own way."""
     colours = host.document("# One\n\nIt is red here.\n\n# Two\n\nIt is blue here.", "colours")
@@ -216,14 +209,6 @@ def test_the_best_few_documents_are_drilled_into(host):
     source = host.retriever(*records, records[0], book(host))
     assert texts(host.retrieve(drill(host, source=source, max_documents=4), ASKED)) == []
     assert texts(host.retrieve(drill(host, source=source, max_documents=5), ASKED)) == [TARGET]
-
-
-@both_frameworks
-@pytest.mark.parametrize("source", [5, "index"])
-def test_what_is_no_source_is_an_error(host, source):
-    for given_ones in ([], [book(host)]):
-        with pytest.raises(InvalidInput, match="source"):
-            host.ext.D3Retriever(given_ones, source=source)
 
 
 # Adversaries

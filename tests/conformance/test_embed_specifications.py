@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 
-from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoders import ENCODERS, Encoder
 from tests.conformance.corpus import BOOK, QUERY, QUESTION, TEXTS
 from tests.conformance.frameworks import LangChain, both_frameworks, hashed
@@ -65,11 +64,3 @@ def test_langchain_writes_a_specification_and_reads_it_again(make):
     again = restored(retriever)
     assert again.embed == "hashing:x"
     assert LangChain.retrieve(again, QUESTION) == LangChain.retrieve(retriever, QUESTION)
-
-
-@both_frameworks
-@pytest.mark.parametrize("make", RETRIEVERS)
-@pytest.mark.parametrize("embed", ["minilm", "onnx:no/such/folder"])
-def test_a_wrong_specification_is_refused_when_a_component_is_built(host, make, embed):
-    with pytest.raises(InvalidInput, match=r"is not an encoder|must have the files"):
-        make(host, embed)

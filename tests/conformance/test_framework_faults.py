@@ -345,34 +345,6 @@ def test_a_store_of_distances_is_no_store_of_cosines():
         built(Distances())
 
 
-@pytest.mark.parametrize("host", [langchain_ext, llama_index_ext])
-@pytest.mark.parametrize("name", ["D3Retriever", "MultiViewRetriever"])
-def test_nothing_to_search_is_said(host, name):
-    with pytest.raises(InvalidInput, match=f"{name} has nothing to search. Pass documents or a source"):
-        getattr(host, name)()
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: langchain_ext.D3Retriever(lc(A)[0]), "documents of D3Retriever"),
-        (lambda: langchain_ext.D3Retriever(["text"]), "documents of D3Retriever"),
-        (lambda: llama_index_ext.D3Retriever(li(A)[0]), "documents must be a list"),
-        (lambda: llama_index_ext.D3Retriever(["text"]), "got a str"),
-        (lambda: langchain_ext.D3Retriever(lc(A), "unigram"), "takes at most 1 positional arguments, got 2"),
-        (lambda: llama_index_ext.PromptRankRetriever(source=Only(), links="names"), "'names'"),
-        (lambda: langchain_ext.PromptRankRerank(links="names"), "'names'"),
-        (lambda: langchain_ext.UPRRerank(top_k=3), "did you mean 'top_n'"),
-        (lambda: llama_index_ext.UPRRerank(prior="x" * 10_000), "prior of UPRRerank"),
-        (lambda: langchain_ext.MonoT5Rerank(), "MonoT5Rerank needs model: A neural model"),
-    ],
-)
-def test_a_wrong_argument_is_invalid_input_in_few_words(make, said):
-    with pytest.raises(InvalidInput, match=said) as caught:
-        make()
-    assert len(str(caught.value)) < 600
-
-
 # 11. Attacks
 
 

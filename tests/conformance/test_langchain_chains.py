@@ -15,7 +15,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 
 import langchain_ext
-from drillrank.errors import InvalidInput
 from langchain_ext._retriever import ConfiguredRetriever
 from tests.conformance.corpus import QUERY, QUESTION, QUESTIONS, TEXTS, VARIANTS
 from tests.conformance.frameworks import LangChain, build
@@ -110,15 +109,6 @@ async def test_a_retriever_and_a_reranker_in_a_chain(component):
     chain.invoke(QUERY, {"callbacks": [runs]})
     [step] = [run for run, name in runs.names.items() if name == component.__name__]
     assert runs.parents[step] is not None
-
-
-@each_reranker
-@pytest.mark.parametrize("given", [FOUND, QUERY, {"query": QUERY}, None])
-def test_a_reranker_that_gets_no_query_says_what_to_do(component, given):
-    with pytest.raises(InvalidInput, match="as_runnable"):
-        reranker(component).as_runnable().invoke(given)
-    with pytest.raises(InvalidInput, match=r"A query must be a string .*'input'"):  # as create_retrieval_chain gives it
-        reranker(component).as_runnable(RunnableLambda(str.encode)).invoke({"input": QUERY})
 
 
 # Anything that retrieves

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from drillrank import Passage, PromptRank
-from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
 from tests.conformance.frameworks import LangChain, both_frameworks, build
 
@@ -62,11 +61,3 @@ def test_scores_are_those_of_the_core_and_a_model_is_no_part_of_a_configuration_
     assert [one.score for one in found] == pytest.approx([item.score for item in expected])
     assert "embed" not in (component.model_dump() if host is LangChain else component.to_dict())
     assert host.rerank(component.model_copy(update={"top_n": 1}), QUESTION, *records) == found[:1]
-
-
-@both_frameworks
-@pytest.mark.parametrize("kind", ["rerank", "retrieve"])
-@pytest.mark.parametrize("wrong", [5, "openai"])
-def test_what_embeds_nothing_is_refused(host, kind, wrong):
-    with pytest.raises((InvalidInput, ValueError), match="embed"):
-        made(host, kind, embed=wrong)

@@ -14,11 +14,10 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.views import VIEWS
 from tests.conformance.corpus import BOOK, QUESTION, QUESTIONS
 from tests.conformance.frameworks import AsyncFinds, LangChain, LlamaIndex, both_frameworks
-from tests.conformance.record_lists import Records
 
 SECTIONS = {host: host.sections(("book", BOOK)) for host in (LlamaIndex, LangChain)}
 
@@ -186,10 +185,8 @@ async def test_expansion_in_memory_and_in_a_store(host, expand, path, start, end
 
 
 @both_frameworks
-def test_what_is_nowhere_is_left_out_with_a_warning(host):
+def test_a_section_that_the_source_lacks_is_taken_from_the_documents(host):
     lonely = {"keywords": scripted(host, "keywords", 0)}
-    with pytest.warns(DrillrankWarning, match="pass documents, too"):
-        assert host.retrieve(retriever(host, lonely), QUESTION) == []
     with_documents = host.retrieve(retriever(host, lonely, documents=SECTIONS[host]), QUESTION)
     assert [one.id for one in with_documents] == ids_of(host, 0)
     alone = {"source": {"raw": scripted(host, "raw", 1)}, "expand": "neighbours"}
@@ -225,48 +222,6 @@ def test_inner_retrievers_are_children_of_the_run():
     retriever(LangChain, source).invoke(QUESTION, {"callbacks": [runs]})
     assert [parent is None for parent in runs.parents] == [True, False, False]
     assert runs.ended == 3
-
-
-@both_frameworks
-def test_an_empty_store_finds_nothing_and_says_so(host):
-    with pytest.warns(DrillrankWarning, match="is empty"):
-        assert host.retrieve(retriever(host, store(host, [])), QUESTION) == []
-
-
-@both_frameworks
-@pytest.mark.parametrize(
-    ("fields", "match"),
-    [
-        ({"source": "store"}, "source"),
-        ({"source": {}}, "source"),
-        ({"source": {"title": None}}, "source"),
-        ({"expand": "all"}, "expand"),
-        ({"weights": {"raw": -1.0}}, "weight"),
-    ],
-)
-def test_unusable_settings_are_named(host, fields, match):
-    with pytest.raises(InvalidInput, match=match):
-        retriever(host, **{"documents": SECTIONS[host]} | fields)
-
-
-@both_frameworks
-def test_a_source_without_the_searched_view_is_not_searched_silently(host):
-    views = [*of_view(host, "keywords"), *of_view(host, "summary")]
-    for source in (host.index(*views), host.finds(lambda question: views)):
-        with pytest.warns(DrillrankWarning, match=r"none of the views \['raw'\]"):
-            assert host.retrieve(retriever(host, source, views=["raw"]), QUESTION) == []
-
-
-@both_frameworks
-def test_a_store_whose_searches_return_no_raw_texts_is_reported_once(host):
-    class WithoutRaw(Records):
-        def search(self, question, n, where=None):
-            return [chunk for chunk in super().search(question, 99, where) if chunk.view != "raw"][:n]
-
-    component = retriever(host, WithoutRaw.of(host, SECTIONS[host]))
-    with pytest.warns(DrillrankWarning, match="its searches return none"):
-        assert {view_of(one) for one in host.retrieve(component, QUESTION)} == {"raw"}
-    host.retrieve(component, QUESTION)  # a second warning would be an error
 
 
 @both_frameworks

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.text import count_tokens
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.examples import examples
@@ -125,23 +125,16 @@ def test_empty_input_and_pickle(host):
 
 
 @both_frameworks
-@pytest.mark.parametrize(
-    ("fields", "match"),
-    [
-        ({"views": []}, "views"),
-        ({"views": ["raw", "title"]}, "views"),
-        ({"views": "raw"}, "views"),
-        ({"chunking": "fixed", "max_tokens": None}, "max_tokens"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": 5, "min_tokens": 6}, "max_tokens"),
-        ({"context": ["title"]}, "context"),
-        ({"settings": {"workers": 0}}, "workers"),
-        ({"settings": {"tokens": 3}}, "tokens"),
-    ],
-)
-def test_senseless_fields_are_refused(host, fields, match):
-    with pytest.raises(InvalidInput, match=match):
-        host.splitter(**fields)
+@pytest.mark.parametrize("view", ["raw", "keywords", "summary"])
+def test_a_view_that_is_made_alone_is_that_of_a_whole_split(host, view):
+    def described(pieces):
+        return [
+            (host.id_of(piece), host.text_of(piece), piece.metadata["drillrank_section_id"])
+            for piece in pieces
+            if view_of(piece) == view
+        ]
+
+    assert described(split(host, views=[view])) == described(split(host)) != []
 
 
 @both_frameworks
@@ -151,8 +144,6 @@ def test_records_of_another_splitter_are_ranked_as_they_are_with_a_warning(host)
         retriever = host.ext.MultiViewRetriever(plain, top_n=1)
     [hit] = host.retrieve(retriever, "plain")
     assert (hit.id, hit.text, hit.metadata["view"]) == ("p", "plain", "of the lake")
-    with pytest.raises(InvalidInput, match="raw"):
-        host.ext.MultiViewRetriever([piece for piece in split(host) if view_of(piece) != "raw"])
 
 
 @both_frameworks

@@ -21,7 +21,7 @@ from llama_index.core.schema import IndexNode, TextNode, TransformComponent
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 import langchain_ext
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from tests.conformance.corpus import BOOK, QUESTION
 from tests.conformance.dictionary_stores import DictionaryStore, pieces, tenant
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
@@ -458,14 +458,6 @@ def test_a_filter_that_shows_nothing_is_told_without_a_name(kind):
         assert not any(id_of(record) in told[0] for record in made)
 
 
-@both_frameworks
-def test_what_is_no_filter_is_refused(host):
-    with pytest.raises(InvalidInput, match="filter"):
-        asked(host, pieces(host), filters="tenant")
-    with pytest.raises(InvalidInput, match="near"):
-        asked(host, pieces(host), filters={"place": {"$near": 3}})
-
-
 # Other splitters' chunks, users' keys
 
 
@@ -503,7 +495,3 @@ def test_users_keys_survive_and_hide_nothing(kind):
             if HOSTS[kind] is LlamaIndex:
                 read = hit.get_content(metadata_mode="llm") + hit.get_content(metadata_mode="embed")
                 assert "drillrank" not in read
-
-
-def test_a_plain_retriever_that_finds_nothing_is_no_reason_to_warn():
-    assert asked(LangChain, source=LangChain.retriever()) == ([], [])

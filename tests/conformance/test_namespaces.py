@@ -9,7 +9,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.storage.kvstore import SimpleKVStore
 
-from drillrank.errors import InvalidInput
 from tests.conformance.corpus import BOOK
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
@@ -35,22 +34,6 @@ def test_equal_ids_in_two_namespaces_lead_to_different_sections_and_hosts_agree_
     (id_, metadata), *_ = cut(host, [("# Foxes\n\nThey hunt.\n", "animals.md", {})])
     assert id_ == metadata["drillrank_section_id"] == "1161ce06-f025-5b5c-992e-9a90152c2e8e"
     assert "drillrank_namespace" not in metadata
-
-
-@both_frameworks
-@pytest.mark.parametrize("metadata", [{}, {"tenant": None}, {"tenant": " "}, {"tenant": ["a"]}, {"tenant": True}])
-def test_a_document_without_a_namespace_is_named(host, metadata):
-    with pytest.raises(InvalidInput, match=r"'guide' has .* under 'tenant'"):
-        cut(host, [*TENANTS, (BOOK, "guide", metadata)], namespace_key="tenant")
-
-
-@both_frameworks
-@pytest.mark.parametrize(
-    "settings", [{"namespace": " "}, {"namespace_key": ""}, {"namespace": "a", "namespace_key": "b"}]
-)
-def test_senseless_namespaces_are_refused(host, settings):
-    with pytest.raises(ValueError, match="namespace"):
-        cut(host, TENANTS, **settings)
 
 
 # What a change embeds anew

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.errors import InvalidInput
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.prompts import prompt_text
 from tests.conformance.frameworks import Framework, both_frameworks
@@ -145,13 +144,3 @@ def test_vectors_of_an_index_do_not_count_unless_they_are_asked_for(host):
     results = [host.ask(default, question) for question in questions]
     assert results == [host.ask(without, question) for question in questions]
     assert results != [host.ask(with_vectors, question) for question in questions]
-
-
-@both_frameworks
-def test_the_unigram_model_and_unknown_presets_are_refused(host):
-    source = host.retriever(*_make_records(host))
-    for component, fields in (("PromptRankRetriever", {"source": source}), ("PromptRankRerank", {})):
-        with pytest.raises(InvalidInput, match="unigram"):
-            getattr(host.ext, component)(preset="paper", **fields)
-        with pytest.raises(InvalidInput, match="preset"):
-            getattr(host.ext, component)(model=_WordModel(), preset="report", **fields)

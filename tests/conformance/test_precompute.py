@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.errors import LacksCapability
 from tests.conformance.frameworks import both_frameworks
 from tests.drillrank.neural.conftest import smallest
 
@@ -35,9 +34,3 @@ def test_a_question_computes_its_own_tokens_only(host, model_name):
     without = host.ext.UPRRerank(model_name, model_options=options, top_n=None)
     expected = host.rerank(without, "Which novel?", *records)
     assert [one.score for one in results] == pytest.approx([one.score for one in expected], abs=1e-4)
-
-
-@both_frameworks
-def test_a_model_without_a_prefix_cache_is_refused(host):
-    with pytest.raises(LacksCapability, match="no prefix cache"):
-        host.ext.UPRRerank().precompute([host.record(TEXTS[0])])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drillrank import Passage, Path
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.likelihood import LanguageModel, Likelihood
 from drillrank.multihop.prior import PathPrior
 from drillrank.prompts import prompt_text
@@ -121,13 +121,6 @@ def test_stores_and_retrievers_are_no_part_of_the_configuration(host):
     given = host.ext.PromptRankRerank(store=host.store(), source=host.retriever(), links=links)
     again = host.again(given)
     assert (again.links, again.store, again.source) == (links, None, None)
-
-
-@both_frameworks
-@pytest.mark.parametrize("links", [("title",), ("retrieval",), "titles"])
-def test_unknown_links_are_refused(host, links):
-    with pytest.raises(InvalidInput, match="links"):
-        host.ext.PromptRankRerank(links=links)
 
 
 @both_frameworks

@@ -313,29 +313,6 @@ def test_a_reranker_in_a_run_tells_of_its_hops_and_of_what_it_retrieves():
 
 
 @both_frameworks
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"hop": 3},
-        {"hops": 0},
-        {"links": ["title"]},
-        {"top_n": 0},
-        {"settings": {"hops": 0}},
-        {"documents": [film, film]},
-        {"store": {}},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_settings_that_cannot_be_used_are_refused_at_once(host, wrong):
-    if "documents" in wrong:
-        wrong = {"documents": [build(host) for build in wrong["documents"]]}
-    if host is LlamaIndex and "store" in wrong:
-        pytest.skip("LlamaIndex checks no types")
-    with pytest.raises((InvalidInput, TypeError), match=r"hop|title|share the id|top_n|store"):
-        retriever(host, **wrong)
-
-
-@both_frameworks
 def test_settings_reach_the_search(host):
     fields = {"settings": {"hops": 1, "instructions": [PROMPTRANK_INSTRUCTIONS[7]]}}
     found = host.retrieve(retriever(host, documents=all_of(host), **fields), QUESTION)

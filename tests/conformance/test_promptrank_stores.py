@@ -246,20 +246,6 @@ async def test_no_prompt_holds_what_is_hidden(host):
     assert texts(await host.aretrieve(merging, QUESTION)) == sorted([FILM_TEXT, "x"])
 
 
-@both_frameworks
-@pytest.mark.parametrize("filters", [7, "tenant", {"tenant": {"$near": "a"}}], ids=str)
-def test_filters_that_nobody_knows_are_refused_at_once(host, filters):
-    source, llm = host.retriever(), host.llm(["x"])
-    for build in (
-        lambda: host.ext.PromptRankRerank(filters=filters),
-        lambda: paths(host, filters=filters),
-        lambda: host.self_ask(source, llm, filters=filters),
-        lambda: host.ext.BRMGRRetriever(source, llm, filters=filters),
-    ):
-        with pytest.raises(InvalidInput, match="near" if isinstance(filters, dict) else "filters"):
-            build()
-
-
 def records_of(host, records):
     return [host.record(text, id_, **metadata) for id_, text, metadata in records]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 
 import pytest
 
+from drillrank.errors import DrillrankWarning
 from tests.conformance.frameworks import both_frameworks, build
 
 CANARY = "wombat"
@@ -53,35 +55,67 @@ def no_tenant(record):
     return False
 
 
+FAILED, UNUSABLE = "calls of the LLM failed", "answers of the LLM cannot be used"
+# The components, and the warnings of each question.
 SCENARIOS = {
-    "a threshold that no score reaches": unreachable_threshold,
-    "D3, failing calls": retriever("D3Retriever", [FAILURE], unit="paragraph", **FALLBACK),
-    "D3, unusable answers": retriever("D3Retriever", [GARBAGE], unit="paragraph", **FALLBACK),
-    "D3, a small budget": retriever("D3Retriever", max_tokens=1),
-    "D3, nothing passes the filter": retriever("D3Retriever", filters=no_tenant),
-    "views, nothing passes the filter": retriever("MultiViewRetriever", filters=no_tenant),
-    "generated passages, failing calls": retriever("BRMGRRetriever", [FAILURE], n_generated=2, **FALLBACK),
-    "generated passages, blank and long ones": retriever("BRMGRRetriever", ["", f"{CANARY} " * 900], n_generated=2),
-    "paths, failing calls": retriever("PromptRankRetriever", [FAILURE], hops=2, **FALLBACK),
-    "self-ask, failing calls": self_ask([FAILURE]),
-    "self-ask, blank answers": self_ask([""]),
+    "a threshold that no score reaches": (unreachable_threshold, ["^UPRRerank: no score reaches score_threshold=0.5"]),
+    "D3, failing calls": (retriever("D3Retriever", [FAILURE], unit="paragraph", **FALLBACK), [f"^D3: {FAILED}"]),
+    "D3, unusable answers": (retriever("D3Retriever", [GARBAGE], unit="paragraph", **FALLBACK), [f"^D3: {UNUSABLE}"]),
+    "D3, a small budget": (retriever("D3Retriever", max_tokens=1), ["is short enough for max_tokens=1"]),
+    "views, nothing passes the filter": (
+        retriever("MultiViewRetriever", filters=no_tenant),
+        ["^MultiViewRetriever: nothing was found"],
+    ),
+    "generated passages, failing calls": (
+        retriever("BRMGRRetriever", [FAILURE], n_generated=2, **FALLBACK),
+        [r"^Of 2 passages that the LLM was asked for, 2 failed \(ConnectionError\)"],
+    ),
+    "generated passages, blank and long ones": (
+        retriever("BRMGRRetriever", ["", f"{CANARY} " * 900], n_generated=2),
+        ["1 had no word, 1 had more than 300 words"],
+    ),
+    "paths, failing calls": (
+        retriever("PromptRankRetriever", [FAILURE], hops=2, **FALLBACK),
+        [r"the LLM did not name what is missing \(ConnectionError\)"],
+    ),
+    "self-ask, failing calls": (self_ask([FAILURE]), [f"^Self-ask: {FAILED}", f"^Self-ask: {UNUSABLE}"]),
+    "self-ask, blank answers": (self_ask([""]), [f"^Self-ask: {UNUSABLE}"]),
 }
 
 
 @both_frameworks
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_warning_quotes_no_text_and_the_registry_does_not_grow(host, name, caplog):
-    n_questions = 200 if name in ("a threshold that no score reaches", "D3, failing calls") else 20
+def test_each_question_has_the_same_warnings_without_text(host, name, caplog):
+    build_question_answering, expected = SCENARIOS[name]
+    ask, n_questions = build_question_answering(host), 20
     with caplog.at_level(logging.DEBUG, "drillrank"), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        ask, sizes = SCENARIOS[name](host), []
+        warnings.simplefilter("always")
         for number in range(n_questions):
             ask(question(number))
-            sizes.append(len(globals().get("__warningregistry__", {})))
-    assert caught, "a warning is given"
-    heard = [str(warning.message) for warning in caught] + [record.getMessage() for record in caplog.records]
-    assert not [text for text in heard if CANARY in text]
-    assert sizes[-1] == sizes[9], "no warning is new after ten questions"
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == len(expected) * n_questions
+    for pattern in expected:
+        assert sum(re.search(pattern, message) is not None for message in messages) == n_questions
+    assert not [text for text in (*messages, *(record.getMessage() for record in caplog.records)) if CANARY in text]
+
+
+@both_frameworks
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_python_shows_a_warning_of_many_questions_once(host, name):
+    build_question_answering, expected = SCENARIOS[name]
+    ask = build_question_answering(host)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")  # each text once at each line
+        for number in range(20):
+            ask(question(number))
+    assert len(caught) == len(expected)
+
+
+@both_frameworks
+def test_a_filter_that_hides_all_documents_is_a_warning_without_text(host):
+    with pytest.warns(DrillrankWarning, match="^No given document passes the filter") as caught:
+        retriever("D3Retriever", filters=no_tenant)(host)(question(0))
+    assert CANARY not in str([str(warning.message) for warning in caught])
 
 
 @both_frameworks

@@ -21,7 +21,6 @@ import langchain_ext
 import llama_index_ext
 from drillrank import D3, parse_document, read_document
 from drillrank.errors import DrillrankWarning, InvalidInput
-from drillrank.structure.imported import Part, build_document
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 from tests.conformance.loaded_pages import ASKED, PARAGRAPHS, folded, pages
 from tests.pdf_files import pdf_of
@@ -284,14 +283,6 @@ def test_splitters_take_documents_of_read_document(host, pdf):
     splitter = host.splitter()
     acall = splitter.aget_nodes_from_documents if host is LlamaIndex else splitter.atransform_documents
     assert described(asyncio.run(acall([read_document(pdf), cats]))) == expected
-
-
-@both_frameworks
-def test_documents_of_other_tools_are_refused_where_their_sections_would_be_lost(host):
-    document = build_document([Part("heading", "Sea"), Part("paragraph", "Deep.")])
-    for build in (lambda: host.ext.D3Retriever([document]), lambda: host.split([document])):
-        with pytest.raises(InvalidInput, match="another tool"):
-            build()
 
 
 def test_a_generator_of_documents_is_taken():

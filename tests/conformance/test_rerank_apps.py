@@ -9,7 +9,8 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -166,27 +167,38 @@ CHANGES = {
 }
 
 
-def assert_refused(build: Callable[..., App], api: str, faults: list[Any], says: str) -> None:
+@pytest.fixture(scope="module")
+def served_app() -> Iterator[Callable[..., tuple[RerankServer, App]]]:
+    """Yield a function to the server and the application of a framework and a kind of server: one of each."""
+    with ExitStack() as stack:
+
+        @cache
+        def serve_app(build: Callable[..., App], api: str) -> tuple[RerankServer, App]:
+            server = stack.enter_context(serve(api))
+            return server, build(**fields_of_server(server, api))
+
+        yield serve_app
+
+
+def assert_refused(server: RerankServer, app: App, fault: Any, says: str) -> None:
     """Check that a whole application reports a fault of its server, and no text that was sent."""
-    with serve(api) as server:
-        app = build(**fields_of_server(server, api))
-        for ask in (app.ask, lambda question: asyncio.run(app.aask(question))):
-            server.faults += faults
-            with pytest.raises(ServerFailure, match=says) as caught:
-                ask(QUESTION)
-            assert not any(text in str(caught.value) for text in (QUESTION, *TEXTS))
-        assert len(app.ask(QUESTION)) == N_RESULTS  # the next question is answered
+    for ask in (app.ask, lambda question: asyncio.run(app.aask(question))):
+        server.faults.append(fault)
+        with pytest.raises(ServerFailure, match=says) as caught:
+            ask(QUESTION)
+        assert not any(text in str(caught.value) for text in (QUESTION, *TEXTS))
+    assert len(app.ask(QUESTION)) == N_RESULTS  # the next question is answered
 
 
 @pytest.mark.parametrize(("refusal", "says"), REFUSALS.values(), ids=REFUSALS)
-def test_an_application_reports_what_a_server_refused(build, refusal, says):
-    assert_refused(build, "vllm", [refusal], says)
+def test_an_application_reports_what_a_server_refused(served_app, build, refusal, says):
+    assert_refused(*served_app(build, "vllm"), refusal, says)
 
 
 @pytest.mark.parametrize(("change", "says"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("api", ["tei", "cohere", "voyage"])
-def test_an_application_reports_an_answer_without_one_score_per_document(build, api, change, says):
-    assert_refused(build, api, [changed(api, change)], says)
+def test_an_application_reports_an_answer_without_one_score_per_document(served_app, build, api, change, says):
+    assert_refused(*served_app(build, api), changed(api, change), says)
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -6,7 +6,6 @@ from operator import itemgetter
 
 import pytest
 
-from drillrank.errors import InvalidInput
 from drillrank.structure import parse_document
 from drillrank.views import VIEWS, MultiViewChunker, MultiViewIndex
 from tests.conformance.corpus import BOOK, QUESTION
@@ -60,18 +59,3 @@ def test_everywhere_as_the_core_has_it(host, views, merge, top_n, searched):
     else:  # a store may bring no more of a view than the union takes
         assert {path for path, _ in hits} == {path for path, _ in expected}
         assert {place.split(":")[0] for _, places in hits for place in places} == {*views}
-
-
-@both_frameworks
-@pytest.mark.parametrize(
-    ("searched", "fields", "match"),
-    [
-        ("store", {"embed": len}, "^embed"),
-        ("memory", {"views": ()}, "views"),
-        ("memory", {"views": ("title",)}, "views"),
-        ("memory", {"merge": "sum"}, "merge"),
-    ],
-)
-def test_what_cannot_be_used_is_named(host, searched, fields, match):
-    with pytest.raises((InvalidInput, ValueError), match=match):
-        found(host, searched, **fields)

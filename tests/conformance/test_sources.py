@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drillrank.errors import InvalidInput
 from tests.conformance.corpus import BOOK, QUESTION
-from tests.conformance.frameworks import LangChain, both_frameworks
+from tests.conformance.frameworks import both_frameworks
 from tests.conformance.record_lists import Records
 
 RHINE = "The Rhine flows through Basel"
@@ -60,15 +59,6 @@ def test_an_index_is_asked_for_as_many_records_as_results_or_for_ten(host):
         retriever = host.ext.BRMGRRetriever(source=source, llm=host.llm(["x"]), n_generated=1, top_n=top_n)
         host.retrieve(retriever, QUESTION)
         assert asked[0] == n
-
-
-@both_frameworks
-@pytest.mark.parametrize("name", [*RETRIEVERS, "self-ask"])
-def test_the_same_error_names_what_a_source_may_be(host, name):
-    name = name if name != "self-ask" else "SelfAskChain" if host is LangChain else "SelfAskQueryEngine"
-    store = "VectorStore" if host is LangChain else "VectorStoreIndex"
-    with pytest.raises(InvalidInput, match=f"source must be a retriever, a {store} or a RecordStore, got a int"):
-        build(host, name, 7)
 
 
 @both_frameworks

@@ -17,7 +17,6 @@ from llama_index.core.retrievers import (
     TransformRetriever,
 )
 
-from drillrank.errors import DrillrankWarning
 from tests.conformance.frameworks import LangChain, LlamaIndex, both_frameworks
 
 TEXT = "# Doors\n\nThe code is 1234.\n\n# Windows\n\nThey are shut.\n"
@@ -75,14 +74,12 @@ def test_behind_what_wraps_a_retriever_only_what_is_named_is_asked(host, wrap):
 @both_frameworks
 @pytest.mark.parametrize("cut", [False, True])
 def test_what_was_given_stands_for_a_document_of_which_a_view_was_found_alone(host, cut):
-    whole, theirs = (host.document(text, "guide", tenant=text[-3]) for text in (TEXT, "# Doors\n\nThe code is 9.\n"))
+    whole = host.document(TEXT, "guide")
     views = host.split([whole])
     summaries = [piece for piece in views if piece.metadata["drillrank_view"] == "summary"]
     source = host.finds(lambda question: summaries)
     retriever = host.ext.D3Retriever(views if cut else [whole], source=source, top_n=9, settings=PARAGRAPHS)
     assert sorted(found.text for found in host.retrieve(retriever, QUESTION)) == WHOLE
-    with pytest.warns(DrillrankWarning, match="Pass their documents as documents"):
-        assert not host.retrieve(host.ext.D3Retriever(host.split([theirs]), source=source), QUESTION)
 
 
 class Redacting(BaseDocumentCompressor):

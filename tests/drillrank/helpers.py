@@ -24,13 +24,14 @@ quiet = pytest.mark.filterwarnings("ignore::drillrank.errors.DrillrankWarning")
 
 
 def refuses(*rows: tuple[Callable[[], object], str], error: type[Exception] = InvalidInput) -> Callable[..., None]:
-    """A test of calls that cannot be: each with what its error says, or an empty string where the kind will do."""
+    """Return a test of calls that raise an error, each with a pattern of its message; an empty one matches all."""
 
     # pytest escapes a backslash once more each time that one process collects.
-    @pytest.mark.parametrize(("call", "says"), rows, ids=[says.replace("\\", "") for _, says in rows])
-    def refused(call: Callable[[], object], says: str) -> None:
-        with pytest.raises(error, match=says or None):
+    @pytest.mark.parametrize(("call", "message"), rows, ids=[message.replace("\\", "") for _, message in rows])
+    def refused(call: Callable[[], object], message: str) -> None:
+        with pytest.raises(error, match=message or None) as raised:
             call()
+        assert len(str(raised.value)) < 600
 
     return refused
 

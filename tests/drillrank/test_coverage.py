@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from drillrank import Coverage
 from drillrank.errors import DrillrankWarning, InvalidInput
 from drillrank.evaluation.calibration import calibrate_coverage
+from tests.drillrank.helpers import refuses
 
 TOWNS = ["Basel", "Bonn", "Cologne", "Mainz"]
 PASSAGES = [{"id": town, "text": f"{town} is a town on the Rhine with gates."} for town in TOWNS]
@@ -31,21 +32,23 @@ def rows(n: int = 12, **more) -> list[dict]:
     ]
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, math.nan, "0.9", None, True])
-def test_a_share_is_above_0_and_below_1(share):
-    with pytest.raises(InvalidInput, match="share must be a number"):
-        Coverage(share)
-
-
-@pytest.mark.parametrize("margin", [-1, math.nan, math.inf, "1"])
-def test_a_margin_is_a_distance(margin):
-    with pytest.raises(InvalidInput, match="margin must be a number"):
-        Coverage(0.9, margin)
-
-
-def test_without_a_calibration_it_is_refused_with_the_command():
-    with pytest.raises(InvalidInput, match=r"drillrank tune QUESTIONS CORPUS --coverage 0\.9 --out coverage\.json"):
-        Coverage(0.9).count([-1.0])
+test_input_that_cannot_be_used_is_refused = refuses(
+    *(
+        (lambda share=share: Coverage(share), "share must be a number")
+        for share in (0, 1, -0.5, 1.5, math.nan, "0.9", None, True)
+    ),
+    *(
+        (lambda margin=margin: Coverage(0.9, margin), "margin must be a number")
+        for margin in (-1, math.nan, math.inf, "1")
+    ),
+    (
+        lambda: Coverage(0.9).count([-1.0]),
+        r"drillrank tune QUESTIONS CORPUS --coverage 0\.9 --out coverage\.json",
+    ),
+    (lambda: Coverage.calibrate(0.9, [0.0] * 8), "at least 9 questions"),
+    (lambda: calibrate_coverage(rows(), share=2), "share must be"),
+    (lambda: calibrate_coverage(rows(8)), "needs at least 9 questions"),
+)
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=60), st.sampled_from([0.5, 0.8, 0.9]))
@@ -60,9 +63,7 @@ def test_the_margin_covers_the_share_of_the_calibration_and_is_the_smallest_that
     assert sum(distance < margin for distance in distances) < needed
 
 
-def test_the_message_names_the_least_number_of_questions():
-    with pytest.raises(InvalidInput, match="at least 9 questions"):
-        Coverage.calibrate(0.9, [0.0] * 8)
+def test_nine_questions_are_enough():
     assert Coverage.calibrate(0.9, [0.0] * 9).margin == 0
 
 
@@ -85,16 +86,20 @@ def test_count_keeps_the_best_and_all_within_the_margin(scores, margin):
     assert all(score < ranked[0] - margin + 1e-6 for score in ranked[count:])
 
 
-def test_a_file_is_read_back_and_another_is_refused(tmp_path):
+def test_a_file_is_read_back(tmp_path):
     coverage = Coverage(0.9, 0.25, 40, "UPR")
     coverage.save(tmp_path / "coverage.json")
     assert Coverage.load(tmp_path / "coverage.json") == coverage
-    for content in ("{}", "[]", '{"format": "drillrank-coverage-1", "share": 0.9, "other": 1}', "no JSON"):
+
+
+@pytest.mark.parametrize(
+    "content", [None, "{}", "[]", '{"format": "drillrank-coverage-1", "share": 0.9, "other": 1}', "no JSON"]
+)
+def test_a_file_that_has_no_coverage_is_refused_by_its_name(tmp_path, content):
+    if content is not None:
         (tmp_path / "other.json").write_text(content)
-        with pytest.raises(InvalidInput):
-            Coverage.load(tmp_path / "other.json")
-    with pytest.raises(InvalidInput):
-        Coverage.load(tmp_path / "missing.json")
+    with pytest.raises(InvalidInput, match=r"other\.json"):
+        Coverage.load(tmp_path / "other.json")
 
 
 def test_a_calibration_takes_the_distance_of_the_best_evidence():
@@ -111,13 +116,6 @@ def test_questions_without_evidence_among_the_candidates_do_not_count_and_a_warn
     with pytest.warns(DrillrankWarning, match="The evidence of 2 questions is not among their candidates") as caught:
         assert calibrate_coverage(questions).n_questions == 10
     assert not any("gates" in str(warning.message) for warning in caught)
-
-
-def test_a_component_must_rerank_with_scores_and_the_share_be_right():
-    with pytest.raises(InvalidInput, match="share must be"):
-        calibrate_coverage(rows(), share=2)
-    with pytest.raises(InvalidInput, match="needs at least 9 questions"):
-        calibrate_coverage(rows(8))
 
 
 def test_the_command_writes_the_file_and_overwrites_no_other(tmp_path, monkeypatch, capsys):

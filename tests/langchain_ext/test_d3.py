@@ -14,7 +14,7 @@ from langchain_core.messages import SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from drillrank.errors import DrillrankWarning, InvalidInput, LLMFailure
+from drillrank.errors import DrillrankWarning, LLMFailure
 from drillrank.evaluation.settings_file import keyword_arguments
 from langchain_ext import D3Retriever
 from tests.conformance.langchain_reader import AsyncReader, Reader
@@ -144,14 +144,6 @@ def test_roles_of_a_chat_template_arrive():
         retriever = drill(llm=llm, section_prompt=template, sections_by=sections_by)
         assert texts(retriever.invoke(ASKED)) == [TARGET]
         assert llm.messages[0][0] == SystemMessage("You are a librarian.")
-
-
-def test_a_template_without_its_places_is_an_error():
-    for wrong in ("no places", "{question} only", "{outline}{question}{unknown}"):
-        with pytest.raises(InvalidInput, match="template"):
-            drill(section_prompt=wrong)
-    with pytest.raises(InvalidInput):
-        drill(section_prompt=5)
 
 
 # Structured output

@@ -11,44 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from drillrank.errors import DrillrankWarning, InvalidInput
 from langchain_ext import (
-    BRMGRRetriever,
     D3Retriever,
     MultiViewRetriever,
-    MultiViewTextSplitter,
-    PromptRankRetriever,
-    UPRRerank,
 )
 from langchain_ext._filters import DocumentFilter
 from tests.conformance.frameworks import LangChain
 from tests.conformance.server_store import OwnForm, PostFiltered
 from tests.examples import examples
-from tests.langchain_ext.filter_cases import ALL, STORE, retriever, seen
+from tests.langchain_ext.filter_cases import STORE, retriever, seen
 
 
 def test_functions_are_asked_as_their_store_asks_them():
     memory = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     assert seen(memory.as_retriever(search_kwargs={"filter": lambda document: document.id == "2"})) == ["2"]
     assert seen(retriever(filter=lambda metadata: metadata.get("tenant") == "b")) == ["2"]
-
-
-@pytest.mark.parametrize("filter", [3, "tenant", ["tenant"], {"tenant": None}, {"tenant": {"$near": 1}}])
-def test_a_filter_of_another_kind_is_a_clear_error(filter: Any):
-    with pytest.raises(InvalidInput, match="filter"):
-        DocumentFilter(filter)
-
-
-async def never(document: Document) -> bool:
-    return False
-
-
-def test_an_asynchronous_function_lets_nothing_through():
-    with pytest.raises(InvalidInput, match="asynchronous"):
-        DocumentFilter(never).filter_results(ALL)
 
 
 metadata = st.dictionaries(st.sampled_from(["tenant", "level"]), st.sampled_from(["a", "b", 1, 2]), max_size=2)
@@ -119,32 +99,3 @@ def test_a_store_with_a_form_of_filter_of_its_own(asynchronous: bool):
     whole = D3Retriever(source=of_view["raw"], documents=[book], filters={"source": "b"}, settings=PARAGRAPHS)
     with pytest.warns(DrillrankWarning, match="OwnForm"):
         assert len(found(whole)) == 2
-
-
-NO_DOCUMENTS = [None, "a text", {"documents": []}, 7, ["a text"], [Document("one"), None]]
-
-
-@pytest.mark.parametrize("brought", NO_DOCUMENTS, ids=repr)
-@pytest.mark.parametrize("filter", [None, {"tenant": "a"}])
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_source_that_brings_no_documents_is_named(brought, filter, asynchronous):
-    components = (
-        D3Retriever(source=lambda question: brought, filters=filter),
-        MultiViewRetriever(source=lambda question: brought, filters=filter),
-        PromptRankRetriever(source=lambda question: brought, filters=filter),
-        BRMGRRetriever(
-            source=lambda question: brought, llm=FakeListChatModel(responses=["A passage."]), filters=filter
-        ),
-    )
-    for component in components:
-        with pytest.raises(InvalidInput, match=r"A source must return.*(NoneType|str|dict|int)"):
-            asyncio.run(component.ainvoke("a question")) if asynchronous else component.invoke("a question")
-
-
-def test_what_is_no_source_and_no_document_is_named():
-    with pytest.raises(InvalidInput, match=r"as_retriever\(\)"):
-        MultiViewRetriever(source={"raw": STORE})
-    with pytest.raises(InvalidInput, match="got a str among them"):
-        UPRRerank().compress_documents(["a text"], "a question")  # type: ignore[list-item]
-    with pytest.raises(InvalidInput, match="got 200"):
-        MultiViewTextSplitter(200)  # type: ignore[arg-type]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
 )
 
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from llama_index_ext._filters import NodeFilter
 from tests.conformance.text_store import TextStore
 from tests.examples import examples
@@ -49,27 +47,6 @@ def test_these_keys_mean_the_document_as_in_stores_whatever_users_wrote_there(ke
             == len(index.as_retriever(filters=filters).retrieve("q"))
             == found
         )
-
-
-@pytest.mark.parametrize("filters", [3, "tenant", {"tenant": "a"}, [where(tenant="a")]])
-def test_filters_of_another_kind_are_a_clear_error(filters: Any):
-    with pytest.raises(InvalidInput, match="MetadataFilters"):
-        NodeFilter(filters)
-
-
-@pytest.mark.parametrize("operator", [FilterOperator.EQ, FilterOperator.IN, FilterOperator.GT])
-def test_a_filter_without_a_value_is_a_clear_error(operator: FilterOperator):
-    with pytest.raises(InvalidInput, match="'tenant'"):
-        NodeFilter(MetadataFilters(filters=[MetadataFilter(key="tenant", value=None, operator=operator)]))
-
-
-async def never(found: BaseNode) -> bool:
-    return False
-
-
-def test_an_asynchronous_function_lets_nothing_through():
-    with pytest.raises(InvalidInput, match="asynchronous"):
-        NodeFilter(never).filter_results(ALL)
 
 
 single = st.one_of(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drillrank import D3, limits
+from drillrank import D3
 from drillrank.cli import main, reading
 from drillrank.cli.corpus import FileCorpus
 from drillrank.cli.sources import InputFile, list_input_files
@@ -343,13 +343,6 @@ def test_a_file_that_vanishes_or_becomes_a_folder_is_one_line(valves):
     corpus = FileCorpus(files, None, "english")
     assert len(corpus.names) == len(files) - 2
     assert len(corpus.skipped) == 2
-
-
-def test_a_file_that_grows_after_it_was_found_is_refused(valves, monkeypatch):
-    file = list_input_files(["."])[0][0]
-    monkeypatch.setattr(limits, "FILE_BYTES", 5)
-    with pytest.raises(InvalidInput, match=r"is larger than"):
-        file.read()
 
 
 def test_a_file_that_changes_between_its_key_and_its_reading_is_refused(valves):

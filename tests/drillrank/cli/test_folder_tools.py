@@ -267,10 +267,3 @@ def test_links_are_followed_on_request(folder):
     tools = tools_of(folder, follow_links=True)
     assert tools.ask("Which is the secret heater?")["evidence"][0]["at"].startswith("link.md")
     assert tools.read("link.md")["text"] == "The secret heater."
-
-
-@pytest.mark.parametrize("folders", [[], ["missing"], ["docs", "docs/manual.md"]])
-def test_what_is_no_folder_is_refused(folder, monkeypatch, folders):
-    monkeypatch.chdir(folder.parent)
-    with pytest.raises(InvalidInput, match="folder"):
-        name_folders(folders)

@@ -21,10 +21,6 @@ from mcp.client.stdio import StdioServerParameters  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: E402
 
-from drillrank import D3  # noqa: E402
-from drillrank.cli.folder_tools import FolderTools  # noqa: E402
-from drillrank.cli.mcp import check_token, parse_address, serve_http  # noqa: E402
-from drillrank.errors import InvalidInput  # noqa: E402
 from tests.processes import interruptible  # noqa: E402
 
 MANUAL = "# Kettle\n\n## Warranty\n\nThe warranty covers the heater.\n\n## Care\n\nBoil vinegar.\n"
@@ -163,27 +159,3 @@ async def test_http_with_a_token_refuses_other_tokens(folder):
         assert status_of(url) == 401
         assert status_of(url, Authorization="Bearer another-secret-here") == 401
         assert status_of(url, Authorization=f"Bearer {TOKEN}") != 401
-
-
-def test_other_machines_need_a_token():
-    for host in ("127.0.0.1", "localhost", "::1"):
-        check_token(host, "")
-    check_token("0.0.0.0", TOKEN)
-    for host, token in (("0.0.0.0", ""), ("::", ""), ("192.168.1.2", ""), ("example.org", ""), ("127.0.0.1", "short")):
-        with pytest.raises(InvalidInput, match="DRILLRANK_MCP_TOKEN"):
-            check_token(host, token)
-
-
-@pytest.mark.parametrize("address", ["", "http", "127.0.0.1", "1:0", "::1:99999999", "localhost:-1"])
-def test_what_is_no_address_is_refused(address):
-    with pytest.raises(InvalidInput, match="--http must be a port"):
-        parse_address(address)
-
-
-def test_a_port_in_use_is_an_error(folder):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        tools = FolderTools(D3(), [str(folder)])
-        with pytest.raises(InvalidInput, match=r"cannot be used\. Choose another port"):
-            serve_http(tools, "127.0.0.1", taken.getsockname()[1], "")

@@ -19,9 +19,11 @@ from drillrank.errors import InvalidInput
 from drillrank.likelihood.encoders import Encoder
 
 
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    monkeypatch.setattr(vectors, "PART", 4)
+@pytest.fixture(autouse=True, scope="module")
+def small_parts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "PART", 4)
+        yield
 
 
 class Embedder:
@@ -43,11 +45,27 @@ def document(n, n_sections=10):
     return parse_document("\n\n".join(f"# Part {n}.{i}\n\n{'Water and tea. ' * 70}{i}" for i in range(n_sections)))
 
 
-@pytest.fixture
-def file(tmp_path):
-    corpus = Corpus(tmp_path / "corpus.db", unit="passage")
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory, small_parts):
+    """Return the file of a corpus without vectors, and the same with vectors."""
+    file = tmp_path_factory.mktemp("corpus") / "corpus.db"
+    corpus = Corpus(file, unit="passage")
     corpus.add((f"d{n}", document(n)) for n in range(3))
+    without_vectors = file.read_bytes()
+    corpus.embed("lengths", Embedder())
+    return without_vectors, file.read_bytes()
+
+
+@pytest.fixture
+def file(tmp_path, contents):
+    (tmp_path / "corpus.db").write_bytes(contents[0])
     return tmp_path / "corpus.db"
+
+
+@pytest.fixture
+def embedded_file(tmp_path, contents):
+    (tmp_path / "embedded.db").write_bytes(contents[1])
+    return tmp_path / "embedded.db"
 
 
 @pytest.fixture
@@ -132,10 +150,11 @@ def test_an_interrupted_call_continues_where_it_stopped(corpus):
 @pytest.mark.parametrize(
     "damage", ["X''", "NULL", "'text'", "X'0000C07F'", "substr(vectors, 5)", "-1", "X'0000C07F' || substr(vectors, 5)"]
 )
-def test_damaged_vectors_are_computed_again(file, corpus, damage):
-    corpus.embed("lengths", Embedder())
+def test_damaged_vectors_are_computed_again(embedded_file, damage):
+    corpus = Corpus(embedded_file, unit="passage")
     expected = matrix(corpus)
-    with closing(sqlite3.connect(file)) as database, database:
+    assert np.isfinite(expected).all()
+    with closing(sqlite3.connect(embedded_file)) as database, database:
         database.execute(f"UPDATE vectors SET vectors = CAST({damage} AS BLOB) WHERE document = 'd1' AND part = 1")
     assert np.isnan(matrix(corpus)[14:18]).all()
     again = Embedder()
@@ -146,9 +165,9 @@ def test_damaged_vectors_are_computed_again(file, corpus, damage):
 
 @pytest.mark.parametrize("column", ["document", "encoder", "part", "vectors"])
 @pytest.mark.parametrize("value", ["NULL", "X'FF'", "-1", "9e99", "'x'", "99999999999"])
-def test_altered_rows_give_vectors_or_a_clear_error(file, corpus, column, value):
-    corpus.embed("lengths", Embedder())
-    with closing(sqlite3.connect(file)) as database, database:
+def test_altered_rows_give_vectors_or_a_clear_error(embedded_file, column, value):
+    corpus = Corpus(embedded_file, unit="passage")
+    with closing(sqlite3.connect(embedded_file)) as database, database:
         database.execute(f"UPDATE OR IGNORE vectors SET {column} = {value}")
     for call in (lambda: matrix(corpus), lambda: corpus.embed("lengths", Embedder())):
         with suppress(CorpusError):

@@ -185,16 +185,6 @@ def test_stored_pieces_are_bounded_too():
     assert len({p.metadata["part"] for p in second}) == len({p.id for p in second}) == len(second) > 5
 
 
-@pytest.mark.parametrize("question", ["Why? " * 2000, "y" * 50_000])
-def test_a_question_or_a_summary_that_a_budget_leaves_no_room_for_is_refused(question):
-    llm = Says("")
-    with pytest.raises(InvalidInput, match=r"question has .* max_prompt_tokens"):
-        D3(llm, settings={"max_prompt_tokens": 1000}).retrieve(question, ["# A\n\nOne.\n\n# B\n\nTwo."])
-    assert not llm.prompts
-    with pytest.raises(InvalidInput, match="max_prompt_tokens=60"):
-        D3(llm, settings={"summarizer": "llm", "max_prompt_tokens": 60})
-
-
 def test_an_endless_heading_is_shown_without_its_middle():
     long = "Chapter about " + "very " * 3000 + "long names"
     text = f"# {long}\n\nOne.\n\n## Sub {long}\n\nTwo.\n\n# B\n\nThree."

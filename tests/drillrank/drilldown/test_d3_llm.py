@@ -11,7 +11,7 @@ import pytest
 from drillrank import D3, MonoT5
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.settings import D3Settings
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.text import count_tokens
 from tests.drillrank.helpers import Says, Writer, paragraph_d3, quiet
 
@@ -100,7 +100,7 @@ async def test_what_d3_is_compared_with_reads_all_sections(strategy, calls):
     assert outcome(await d3.aretrieve(QUESTION, [BOOK])) == outcome(found)
 
 
-def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
+def test_one_by_one_with_few_calls_and_unreadable_answers():
     asked = {"paragraphs": "paragraph", "max_calls": 3}
     with pytest.warns(DrillrankWarning, match="max_calls was reached"):
         found = paragraph_d3(Judge(), settings=asked).retrieve(QUESTION, [BOOK])
@@ -111,8 +111,6 @@ def test_one_by_one_with_few_calls_unreadable_answers_and_no_llm():
     assert "chosen by likelihood" in found.problems[-1]
     assert texts(found) == texts(paragraph_d3().retrieve(QUESTION, [BOOK]))
     assert not paragraph_d3(lambda prompt: "No.", settings=asked | {"max_calls": 99}).retrieve("A", [BOOK])
-    with pytest.raises(InvalidInput, match="needs an LLM"):
-        paragraph_d3(settings=asked)
 
 
 def test_the_papers_prompts_are_asked():
@@ -177,8 +175,6 @@ def test_summaries_by_function_and_by_the_llm_are_made_once_for_each_document():
     d3 = paragraph_d3(writes, settings={"summarizer": "llm"})
     assert [d3.retrieve(QUESTION, [document]).usage.calls for _ in range(2)] == [2, 1]
     assert "* Section: One\nStones, mostly." in writes.prompts[1]
-    with pytest.raises(InvalidInput, match="summarizer"):
-        paragraph_d3(llm, settings={"summarizer": lambda texts: []}).retrieve(QUESTION, [document])
 
 
 def test_the_paper_by_one_word():
@@ -193,8 +189,6 @@ def test_the_paper_by_one_word():
         "Document section structure:\n* Section: Book > One\nSum.\n* Section: Book > Two\nSum.\n\nQuestion:"
     )
     assert D3Settings(preset="paper").complete().summarizer.name == "facebook/bart-large-cnn"
-    with pytest.raises(InvalidInput, match="preset"):
-        D3Settings(preset="upr")
 
 
 STONES = "\n\n".join(

@@ -7,7 +7,6 @@ import pytest
 from drillrank import D3, Corpus, StoredChunk, parse_document, read_document
 from drillrank.drilldown.outline import outline
 from drillrank.drilldown.rebuilding import rebuild_sections
-from drillrank.errors import InvalidInput
 from drillrank.structure import Document
 from drillrank.structure.passages import cut_passages
 from drillrank.structure.reassembly import reassemble
@@ -137,20 +136,6 @@ def test_an_llm_chooses_passages():
     text = MANUAL + "\n# Pot\n\n" + "Old and black. " * 100
     [item] = D3(llm, settings={"unit": "passage"}).retrieve("When is the lid rinsed?", [text])
     assert "Once a week:\n\n- Rinse the lid.\n- Dry it." in item.passage.text
-
-
-@pytest.mark.parametrize("call", [lambda: D3(settings={"unit": "page"}), lambda: D3(settings={"unit": 5})])
-def test_an_unknown_unit_is_refused(call):
-    with pytest.raises(InvalidInput, match="unit"):
-        call()
-
-
-@pytest.mark.parametrize(("unit", "other"), [("passage", "paragraph"), ("paragraph", "passage")])
-def test_a_corpus_with_another_unit_is_refused(unit, other):
-    corpus = Corpus(unit=other)
-    corpus.add([parse_document(MANUAL)])
-    with pytest.raises(InvalidInput, match=f"Use Corpus.unit='{unit}'"):
-        D3(settings={"unit": unit}).retrieve("When is the lid rinsed?", corpus)
 
 
 def test_records_are_joined_to_passages_of_their_own_texts():

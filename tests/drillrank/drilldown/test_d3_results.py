@@ -7,7 +7,6 @@ import pytest
 
 from drillrank import D3, Corpus, parse_document
 from drillrank.drilldown.versions import find_dates
-from drillrank.errors import InvalidInput
 from tests.drillrank.helpers import quiet
 
 WHALES = "# Whales\n\nWhales sing in the sea and dive deep."
@@ -33,11 +32,6 @@ def test_an_llm_that_chooses_judges():
     assert (result.found, result.confidence) == (True, None)
     refuse = D3(lambda prompt: "Whales" if "names" in prompt else "none", settings={"unit": "paragraph"})
     assert refuse.retrieve("Who rules France?", [document]).found is False
-
-
-def test_an_llm_for_one_question_needs_one_in_the_constructor():
-    with pytest.raises(InvalidInput, match="Pass llm to D3"):
-        D3().retrieve("Who sings?", [WHALES], llm=str)
 
 
 def test_documents_that_are_not_read_do_not_count_as_found_and_the_explanation_says_so():
@@ -112,12 +106,6 @@ def test_months_are_whole_words_and_days_are_possible(text, dates):
     assert find_dates(text) == dates
 
 
-@pytest.mark.parametrize("vectors", ["ab", [["a", "b"]], [None]])
-def test_vectors_that_are_no_numbers_are_an_error_of_ours(vectors):
-    with pytest.raises(InvalidInput, match="embed must return one vector"):
-        D3(embed=lambda texts: [vectors] * len(texts)).prepare([WHALES])
-
-
 def test_a_short_label_is_not_the_best_paragraph():
     text = "# Bed\n\n[Sidenote: Bed not to be too wide.]\n\nThe bed of a sick person may be three and a half feet wide."
     [passage] = D3().retrieve("How wide may the bed of a sick person be?", [text])
@@ -135,3 +123,22 @@ def test_vectors_of_another_encoder_are_not_those_under_the_name_of_the_preparat
     prepared = first.prepare_corpus(corpus, embedded_by="whales")
     assert first.retrieve("What is it?", prepared, 1)[0].passage.title == "Whales"
     assert second.retrieve("What is it?", prepared, 1)[0].passage.title == "Lighthouse"
+
+
+TOWNS = ["It was a town of many long streets and squares.", "Whales.", "It was a town."]
+SECTIONS = "".join(f"# {title}\n\n{text}\n\n" for title, text in zip("ABC", TOWNS, strict=True))
+
+
+def test_what_an_llm_chose_matches_without_a_word_of_the_question():
+    d3 = D3(lambda prompt: "1, 2, 3", settings={"sections_by": "json", "unit": "paragraph"})
+    results = d3.retrieve("Which foxes sing?", [SECTIONS])
+    assert [item.passage.text for item in results] == TOWNS
+    assert not any(item.details["nothing_matched"] for item in results)
+
+
+def test_what_vectors_rank_matches_without_a_word_of_the_question():
+    vectors = {text: [float(text == "Whales."), 1.0] for text in TOWNS}
+    d3 = D3(embed=lambda texts: [vectors.get(text, [1.0, 0.0]) for text in texts], settings={"unit": "paragraph"})
+    results = d3.retrieve("Which foxes sing?", [SECTIONS], top_n=3)
+    assert results[0].passage.text == "Whales."
+    assert not any(item.details["nothing_matched"] for item in results)

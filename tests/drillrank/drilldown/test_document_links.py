@@ -297,17 +297,6 @@ def test_a_path_stands_together_within_max_tokens():
     assert documents_by_hops[2][:2] == ["wiki/sites/harbour.md", "wiki/parts/wind.md"]
 
 
-@pytest.mark.parametrize("hops", [0, 3, "2", True, 2.0])
-def test_bad_hops(hops):
-    with pytest.raises(InvalidInput, match="hops must be 1, 2 or None"):
-        D3(settings={"hops": hops})
-
-
-def test_hops_need_likelihood():
-    with pytest.raises(InvalidInput, match="hops=2 requires"):
-        D3(lambda _: "1", settings={"hops": 2})
-
-
 def test_html_and_rst_files_link_each_other(tmp_path: Path):
     (tmp_path / "a.html").write_text("<h1>Mill</h1><p>The mill grinds what <a href='sub/b.rst'>the farm</a> grows.</p>")
     (tmp_path / "sub").mkdir()

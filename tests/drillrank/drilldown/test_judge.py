@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from drillrank import D3, Corpus, Relevance, load_language_model, parse_document
+from drillrank import D3, Corpus, Relevance, parse_document
 from drillrank.drilldown.passage_reader import JUDGE_WEIGHT
-from drillrank.errors import InvalidInput
 
 MANUAL = "# Battery\n\n" + "\n\n".join(
     f"{text} How long the battery lasts depends on use."
@@ -66,24 +65,3 @@ def test_a_certain_judge_decides(judge, monkeypatch):
     monkeypatch.setattr(judge, "rank", rank, raising=False)
     result = D3(settings={"unit": "paragraph", "judge": judge}).retrieve(QUESTION, [MANUAL])
     assert [item.passage.text.partition(".")[0] for item in result] == ["It lasts nine hours"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"settings": {"judge": "hf:x"}},
-        {"settings": {"judge": 3}},
-    ],
-)
-def test_a_judge_must_be_a_ranker_by_relevance(options):
-    with pytest.raises(InvalidInput, match="judge must be a MonoT5 or a Relevance"):
-        D3(**options)
-
-
-def test_a_judge_needs_the_scores_of_the_built_in_model(judge, hash_model):
-    with pytest.raises(InvalidInput, match="judge adds to the scores of the built-in model"):
-        D3(lambda prompt: "1", settings={"judge": judge})
-    with pytest.raises(InvalidInput, match="Remove judge"):
-        D3(model=hash_model(), settings={"judge": judge})
-    with pytest.raises(InvalidInput, match="Remove judge"):
-        D3(model=load_language_model("unigram+2*unigram"), settings={"judge": judge})

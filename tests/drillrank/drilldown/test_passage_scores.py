@@ -11,7 +11,6 @@ from drillrank import D3, Corpus, parse_document
 from drillrank.drilldown.hierarchical_scores import HierarchicalScores, score_index
 from drillrank.drilldown.paragraph_scores import EMBEDDING_WEIGHTS
 from drillrank.drilldown.question_terms import IndexedParagraph, LevelIndex
-from drillrank.errors import InvalidInput
 from drillrank.likelihood.unigram import CollectionModel
 from drillrank.text import terms
 
@@ -131,9 +130,3 @@ def test_paragraphs_have_no_complement():
 def test_an_encoder_finds_nothing_in_no_text(documents):
     result = D3(embed=lambda texts: np.ones((len(texts), 3))).retrieve("How long is the Rhine?", documents)
     assert (list(result), result.found) == ([], False)
-
-
-def test_an_encoder_whose_number_of_dimensions_changes_is_a_clear_error():
-    d3 = D3(embed=lambda texts: np.ones((len(texts), 3 if len(texts) > 1 else 4)))
-    with pytest.raises(InvalidInput, match=r"4 dimensions for the question, the paragraphs have 3"):
-        d3.retrieve("How long is the Rhine?", ["The Rhine is long.", "The Thames is short."])

@@ -200,14 +200,20 @@ def test_results_of_d3_which_are_no_list_explain_themselves():
     assert explained.tree
 
 
-def test_another_ranker_missing_candidates_and_another_question_are_refused():
-    ranking = UPR().rank(QUERY, CHAIN)
-    with pytest.raises(InvalidInput, match="Pass the ranker that made the ranking"):
-        explain(QUERY, ranking, UPR(UnigramModel(mu=10)))
-    with pytest.raises(InvalidInput, match="all candidates"):
-        explain(QUERY, list(UPR().rank(QUERY, [*CHAIN, *[f"fox number {i}" for i in range(9)]]))[:1])
-    with pytest.raises(InvalidInput, match="was made for 'Where does"):
-        explain(BIRTH, ranking)
+test_a_ranking_that_cannot_be_explained_is_refused = refuses(
+    (
+        lambda: explain(QUERY, UPR().rank(QUERY, CHAIN), UPR(UnigramModel(mu=10))),
+        "Pass the ranker that made the ranking",
+    ),
+    (
+        lambda: explain(QUERY, list(UPR().rank(QUERY, [*CHAIN, *[f"fox number {i}" for i in range(9)]]))[:1]),
+        "all candidates",
+    ),
+    (lambda: explain(BIRTH, UPR().rank(QUERY, CHAIN)), "was made for 'Where does"),
+)
+
+
+def test_an_empty_ranking_has_no_explanation():
     assert explain(QUERY, []) == []
     assert explain(QUERY, UPR().rank(QUERY, [])) == PathSearch(PromptRank(), CHAIN).search(QUERY)[:0].explain() == []
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from drillrank import BRMGR, UPR, MonoT5, Passage, Relevance, load_language_model
+from drillrank import BRMGR, UPR, Passage, Relevance, load_language_model
 from drillrank.errors import LacksCapability, ServerFailure
 from drillrank.likelihood import RerankServerModel, SumOfExperts, UnigramModel
 from drillrank.likelihood.relevance import log_sigmoid
@@ -266,13 +266,6 @@ test_what_cannot_be_asked = refuses(
 
 
 def test_a_scorer_of_relevance_has_no_next_tokens_and_no_likelihood_of_passages():
-    with pytest.raises(LacksCapability):
-        MonoT5(ADDRESS)
-    for spec in (ADDRESS, f"unigram+{ADDRESS}"):
-        with pytest.raises(LacksCapability, match='Set generated_score="question"'):
-            BRMGR(spec)
-    with pytest.raises(LacksCapability, match="does not compute the relevance"):
-        load_language_model("unigram").relevance_batch([])
     with serve("vllm") as server:
         merging = BRMGR(model_of(server, "vllm"), settings={"generated_score": "question"})
         merged = merging.rank(QUERY, TEXTS, ["Jane Austen wrote the novel Emma."])

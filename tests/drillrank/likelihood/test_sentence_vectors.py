@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from drillrank import Passage, PathSearch, PromptRank
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank.errors import DrillrankWarning
 from drillrank.likelihood import EmbeddingModel, Request, UnigramModel, encoder
 from drillrank.likelihood.encoder import SentenceVectors, fitted_concentration
 from drillrank.prompts import TruncatableText
@@ -94,21 +94,6 @@ def test_a_directory_keeps_what_each_call_has_indexed(tmp_path):
         assert found.dtype == np.float32
     assert again.of(texts).tolist() == vectors.of(texts).tolist()
     assert asked.taken() == ["four"]
-
-
-def test_files_with_objects_in_them_of_another_encoder_or_broken_are_refused(tmp_path):
-    keys = np.empty(1, dtype=object)
-    keys[0] = np.zeros(16, dtype=np.uint8)
-    np.savez(tmp_path / "from-elsewhere.vectors.npz", keys=keys, vectors=np.ones((1, 3), dtype=np.float32))
-    with pytest.raises(InvalidInput, match="from-elsewhere"):
-        SentenceVectors(lengths, tmp_path)
-    SentenceVectors(lengths, tmp_path / "kept").index(["one"])
-    with pytest.raises(InvalidInput, match="directory of its own"):
-        SentenceVectors(lambda texts: [[1.0, 2.0]] * len(texts), tmp_path / "kept").index(["two"])
-    [file] = (tmp_path / "kept").iterdir()
-    file.write_bytes(file.read_bytes()[:40])
-    with pytest.raises(InvalidInput, match=file.name):
-        SentenceVectors(lengths, tmp_path / "kept")
 
 
 # The estimate of the concentration

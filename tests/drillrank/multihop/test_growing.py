@@ -129,17 +129,22 @@ def test_names_are_kept_once_however_often_a_search_is_made(tmp_path):
     assert kinds() == before
 
 
-def test_what_is_not_saved_is_said(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "cannot be read"), (json.dumps({"format": "other"}), "another version")]
+)
+def test_a_folder_without_a_saved_search_is_refused(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "search.json").write_text(content)
+    with pytest.raises(InvalidInput, match=message):
         PathSearch.load(tmp_path)
-    (tmp_path / "search.json").write_text(json.dumps({"format": "other"}))
-    with pytest.raises(InvalidInput, match="another version"):
-        PathSearch.load(tmp_path)
-    search = PathSearch(
-        PromptRank(), ["a fox"], settings={"missing_prompt": lambda documents, question: documents + question}
-    )
-    with pytest.raises(InvalidInput, match="cannot be written"):
-        search.save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [({"missing_prompt": lambda documents, question: documents + question}, "."), ({}, "file")],
+    ids=["a prompt that is a function", "a file in place of the folder"],
+)
+def test_a_search_that_cannot_be_written_is_refused(tmp_path, settings, name):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="cannot be written"):
-        PathSearch(PromptRank(), ["a fox"]).save(tmp_path / "file")
+        PathSearch(PromptRank(), ["a fox"], settings=settings).save(tmp_path / name)

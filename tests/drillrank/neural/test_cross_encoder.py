@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank import BRMGR, UPR, Passage, PromptRank, Relevance, load_language_model
-from drillrank.errors import InvalidInput, LacksCapability, MissingExtra
+from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation import compare
 from drillrank.likelihood import SumOfExperts, UnigramModel
 from drillrank.likelihood.relevance import log_sigmoid
@@ -238,12 +238,6 @@ def test_nothing_is_imported_before_the_first_question(folder):
         "assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_a_missing_library_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtra, match=r"drillrank\[st\]"):
-        load_language_model("ce:some/model")
 
 
 def test_code_of_a_model_does_not_run(model):

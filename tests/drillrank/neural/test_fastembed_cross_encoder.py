@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 import langchain_ext
 import llama_index_ext
 from drillrank import UPR, Relevance, load_language_model
-from drillrank.errors import InvalidInput, MissingExtra
+from drillrank.errors import InvalidInput
 from drillrank.likelihood import UnigramModel
 from drillrank.likelihood.relevance import log_sigmoid
 from tests.drillrank.helpers import refuses
@@ -148,12 +148,6 @@ def test_torch_is_not_imported(options):
         "assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
-
-
-def test_a_missing_library_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastembed", None)
-    with pytest.raises(MissingExtra, match=r"drillrank\[fastembed\]"):
-        load_language_model("ce:fastembed:some/model")
 
 
 def test_a_model_that_cannot_be_loaded_is_named(options, tmp_path):

@@ -127,11 +127,16 @@ def test_half_a_character_is_refused_in_a_question_and_replaced_in_a_document(mo
     assert len(BRMGR(model, guard=0.0).rank("who?", [f"Basel {half}"], [f"{half} Rhine"])) >= 1
 
 
-def test_a_prompt_that_cannot_fit_is_a_clear_error(model):
-    with pytest.raises(InvalidInput, match="Shorten the instruction"):
-        model.log_likelihood([Request(("many words of instruction " * 5,), "who?", max_tokens=3)])
-    with pytest.raises(InvalidInput, match="Nothing would be left"):
-        model.log_likelihood([Request(("instruction " * 5, TruncatableText("Basel")), "who?", max_tokens=3)])
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (("many words of instruction " * 5,), "Shorten the instruction"),
+        (("instruction " * 5, TruncatableText("Basel")), "Nothing would be left"),
+    ],
+)
+def test_a_prompt_that_cannot_fit_is_refused(model, prompt, message):
+    with pytest.raises(InvalidInput, match=message):
+        model.log_likelihood([Request(prompt, "who?", max_tokens=3)])
 
 
 def test_loading_is_lazy_and_pickling_drops_the_weights(model):

@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 
 from drillrank import D3, UPR, PathSearch, PromptRank
-from drillrank.errors import InvalidInput, MissingExtra, UnknownModel
+from drillrank.errors import InvalidInput, UnknownModel
 from drillrank.likelihood import EmbeddingModel
 from drillrank.likelihood.encoders import (
-    ENCODERS,
-    Encoder,
     OnnxEncoder,
     SentenceTransformerEncoder,
     as_encoder,
@@ -27,6 +25,7 @@ from drillrank.likelihood.encoders import (
 from drillrank.multihop.path_rerank import PathRerank
 from drillrank.structure import parse_document
 from drillrank.views import MultiViewIndex, section_chunks
+from tests.drillrank.helpers import refuses
 from tests.drillrank.neural.tiny_encoder import saved_encoder
 from tests.onnx_export import export_encoder
 
@@ -159,27 +158,23 @@ def test_a_damaged_model_is_refused(directories, tmp_path):
         OnnxEncoder(str(tmp_path))(["a"])
 
 
-@pytest.mark.parametrize("kind", list(ENCODERS))
-def test_a_library_that_is_not_installed_is_named_with_its_extra(kind, monkeypatch):
-    encoder: type[Encoder] = ENCODERS[kind]
-    monkeypatch.setitem(sys.modules, encoder.library, None)
-    with pytest.raises(MissingExtra, match=rf'pip install "drillrank\[{encoder.extra}\]'):
-        load_encoder(f"{kind}:some/model")
+test_what_is_not_a_specification_is_refused = refuses(
+    *((lambda spec=spec: load_encoder(spec), "is not an encoder") for spec in ("minilm", "", ":", "hf:x", None, 3)),
+    error=UnknownModel,
+)
 
 
-@pytest.mark.parametrize("spec", ["minilm", "", ":", "hf:x", None, 3])
-def test_what_is_not_a_specification_is_refused(spec):
-    with pytest.raises(UnknownModel, match="is not an encoder"):
-        load_encoder(spec)
-
-
-def test_unknown_options_and_an_empty_name_are_refused(directories):
-    with pytest.raises(InvalidInput, match=r"An option of onnx: is unknown: \['depth'\]"):
-        load_encoder(f"onnx:{directories[1]}", depth=3)
-    with pytest.raises(InvalidInput, match="needs a model id or a directory"):
-        load_encoder("onnx:")
-    with pytest.raises(InvalidInput, match="threads must be a whole number"):
-        load_encoder(f"onnx:{directories[1]}", threads=0)
+@pytest.mark.parametrize(
+    ("spec", "options", "message"),
+    [
+        ("onnx:{folder}", {"depth": 3}, r"An option of onnx: is unknown: \['depth'\]"),
+        ("onnx:{folder}", {"threads": 0}, "threads must be a whole number"),
+        ("onnx:", {}, "needs a model id or a directory"),
+    ],
+)
+def test_an_encoder_with_options_that_cannot_be_used_is_refused(directories, spec, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        load_encoder(spec.format(folder=directories[1]), **options)
 
 
 def test_every_embed_argument_takes_a_specification(directories):
@@ -216,24 +211,25 @@ def test_equal_specifications_share_one_encoder(directories):
     assert as_encoder(len) is len
 
 
-@pytest.mark.parametrize("make", [lambda embed: D3(embed=embed), EmbeddingModel, as_encoder])
-@pytest.mark.parametrize(
-    ("embed", "problem"),
-    [
-        ("minilm", "embed='minilm' is not an encoder. Write st:NAME"),
-        (5, "embed must turn texts into vectors, got 5"),
-        ("onnx:no/such/folder", "'no/such/folder' must have the files"),
-    ],
+test_an_argument_that_is_no_encoder_is_refused = refuses(
+    *(
+        (lambda make=make, embed=embed: make(embed), message)
+        for make in (lambda embed: D3(embed=embed), EmbeddingModel, as_encoder)
+        for embed, message in (
+            ("minilm", "embed='minilm' is not an encoder. Write st:NAME"),
+            (5, "embed must turn texts into vectors, got 5"),
+            ("onnx:no/such/folder", "'no/such/folder' must have the files"),
+        )
+    ),
+    *(
+        (lambda values=values: D3(embed=lambda texts: values).retrieve("Which river?", TEXTS[:2]), message)
+        for values, message in (
+            ([[math.nan, 1.0]], "vectors? of finite numbers"),
+            ([[1.0]], "vectors? of finite numbers"),
+            ([1.0, 1.0], "vectors? of finite numbers"),
+        )
+    ),
 )
-def test_an_argument_that_is_no_encoder_is_refused(make, embed, problem):
-    with pytest.raises(InvalidInput, match=problem):
-        make(embed)
-
-
-@pytest.mark.parametrize("values", [[[math.nan, 1.0]], [[1.0]], [1.0, 1.0]])
-def test_a_function_without_one_finite_vector_per_text_is_refused(values):
-    with pytest.raises(InvalidInput, match=r"vectors? of finite numbers"):
-        D3(embed=lambda texts: values).retrieve("Which river?", [text for text in TEXTS if text])
 
 
 def test_fastembed_gives_the_vectors_of_the_same_model(directories):

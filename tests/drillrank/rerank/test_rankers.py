@@ -153,5 +153,8 @@ def test_a_question_without_end_is_read_up_to_a_limit(name):
     with pytest.warns(DrillrankWarning, match="was truncated to 20000 characters"):
         ranking = rank(name, RANKERS[name](), "why is that so? " * 100_000, ["That is so."])
     assert ranking[0].details.get("tokens", 0) <= 20_000 / 3
+
+
+def test_d3_reads_a_question_without_end_up_to_a_limit():
     with pytest.warns(DrillrankWarning, match="was truncated to 20000 characters"):
         assert D3().retrieve("why is that so? " * 100_000, ["That is so."])

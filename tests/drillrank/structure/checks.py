@@ -16,7 +16,7 @@ def check_spans(document: Document) -> None:
     end = 0
     all_blocks = [block for section in sections for block in document.blocks(section)]
     is_source = document.format in ("text", "code") or (
-        document.format == "markdown" and all(block.rendering is None for block in all_blocks)
+        document.format in ("json", "markdown") and all(block.rendering is None for block in all_blocks)
     )
     for section in sections:
         blocks = document.blocks(section)

@@ -1,11 +1,10 @@
-"""Pages in any cut, output of other tools in any shape, files of any bytes: a result that is right, or our error."""
+"""Pages in any cut, output of other tools in any shape, damaged archives: a right result, or an error of drillrank."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
-import warnings
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document as LangChainDocument
 
-from drillrank import D3, parse_document, read_document
-from drillrank.errors import DrillrankWarning, InvalidInput
+from drillrank import parse_document, read_document
+from drillrank.errors import InvalidInput
 from drillrank.frameworks.pages import join_pages, with_pages_of_span
 from drillrank.structure import Document, Pages
 from drillrank.structure.imported import (
@@ -31,7 +30,6 @@ from langchain_ext import D3Retriever
 from tests.drillrank.structure.checks import check_spans
 from tests.office_files import BOOK, packed, presentation, word
 from tests.pdf_files import Mark, Text, lines, pdf_of
-from tests.word_files import word_file
 
 fuzz = settings(max_examples=int(os.environ.get("DRILLRANK_FUZZ", "30")), deadline=None)
 
@@ -216,37 +214,6 @@ def test_pdf_files() -> None:
         except InvalidInput:
             continue
         check_spans(parse_document(text, "markdown"))
-
-
-SMALL_PDF = pdf_of([lines("The fox hunts mice.")]).content()
-WHOLE = ["# Sea\n\nDeep.".encode("utf-16"), b"<h1>Sea</h1>", b"\\section{Sea}", word_file([("Sea", 1), ("Deep.", 0)])]
-mutated = st.tuples(st.sampled_from(WHOLE), st.integers(0, 3000), st.binary(max_size=8), st.integers(0, 3000)).map(
-    lambda t: (t[0][: t[1]] + t[2] + t[0][t[1] + len(t[2]) :])[: t[3] or None]
-)
-SUFFIXES = [".docx", ".pptx", ".epub", ".md", ".html", ".tex", ".txt", ".csv", ".DOCX", ""]
-
-
-@pytest.mark.parametrize(("suffixes", "share"), [(SUFFIXES, 1), ([".pdf"], 8)])  # each PDF takes a process
-def test_any_bytes_are_a_document_or_an_error_of_ours(tmp_path_factory, suffixes, share):
-    if suffixes == [".pdf"]:
-        pytest.importorskip("liteparse", reason="needs the extra pdf")
-
-    @settings(fuzz, max_examples=max(fuzz.max_examples // share, 4))
-    @given(st.binary(max_size=200) | mutated | st.integers(5, 900).map(lambda end: SMALL_PDF[:end]))
-    def holds(content):
-        file = tmp_path_factory.getbasetemp() / f"any{suffixes[len(content) % len(suffixes)]}"
-        file.write_bytes(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DrillrankWarning)  # unreadable bytes
-            try:
-                document = read_document(file)
-            except InvalidInput as problem:
-                assert file.name in str(problem)  # noqa: PT017
-                return
-        if document.text.strip():
-            check_spans(document) if document.format in ("markdown", "text") else D3().prepare([document])
-
-    holds()
 
 
 @pytest.mark.filterwarnings("ignore:The given documents contain no text:drillrank.errors.DrillrankWarning")

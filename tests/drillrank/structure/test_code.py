@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document, read_document
 from tests.drillrank.structure.checks import check_spans
@@ -70,9 +68,3 @@ def test_blank_and_indented_files(text):
 )
 def test_media_types_and_names_tell_code(metadata):
     assert parse_document("# no heading\n\nx\n", metadata=metadata).format == "code"
-
-
-@given(st.lists(st.sampled_from(["def a():", "    x", "}", "# b", "", "\t", "x" * 90, "\x0c", "\u2028"]), max_size=30))
-def test_all_code_is_kept(lines):
-    for line_end in ("\n", "\r\n", "\r"):
-        parsed(line_end.join(lines))

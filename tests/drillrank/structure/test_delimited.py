@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from drillrank import parse_document
 from drillrank.structure.delimited import has_header, split_rows
-from tests.examples import IS_THOROUGH, size
 
 
 def rows_of(text: str, format: str = "csv") -> list[str]:
@@ -85,13 +83,6 @@ def test_a_long_header_is_not_repeated_without_bounds():
     assert sum(len(block.rendering) for block in document.blocks(document.sections()[0])) < 10 * len(text) + 2_000_000
 
 
-@pytest.mark.parametrize("piece", ['"a"b,', '"', '""x,', "a,", ",\n", '"\n', ' "'])
-def test_time_is_linear(piece):
-    start = time.process_time()
-    parse_document(piece * size(100_000), "csv")
-    assert time.process_time() - start < (10 if IS_THOROUGH else 1)
-
-
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["C", "Z"])), min_size=2, max_size=5), max_size=8))
 def test_cells_are_those_of_the_csv_module(rows):
     file = io.StringIO()
@@ -108,11 +99,6 @@ def test_any_text_is_tiled(text):
     assert "".join(document.slice(section) for section in document.sections()) == text
     shown = "".join(document.readable(section) for section in document.sections())
     assert all(shown.count(letter) >= text.count(letter) for letter in "ab1")
-
-
-@given(st.binary(max_size=200))
-def test_any_file_is_read_or_refused(read_or_refuse, content):
-    read_or_refuse("a.csv", content)
 
 
 def test_a_header_has_names_that_are_no_values():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-import warnings
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 
 from drillrank import parse_document, read_document
 from drillrank.errors import DrillrankWarning
-from tests.examples import IS_THOROUGH, size
 
 
 def lines_of(text: str, format: str = "json") -> list[str]:
@@ -75,10 +72,6 @@ def test_what_is_not_json_is_read_as_text(text):
     assert "".join(document.readable(section) for section in document.sections()).strip() == text
 
 
-def test_an_empty_text_is_no_error():
-    assert parse_document("", "json").sections() == []
-
-
 def test_json_lines_keep_broken_lines():
     with pytest.warns(DrillrankWarning, match="1 line"):
         assert lines_of('{"a": 1}\r\nbroken {\r\n\r\n"x"\n', "jsonl") == ["[0] > a: 1", "[1]: broken {", "[2]: x"]
@@ -90,19 +83,6 @@ def test_long_keys_are_shown_once(size):
     lines = lines_of(json.dumps({key: {f"a{n}": n for n in range(50)}}))
     assert sum(line.count("k") for line in lines) < size + 51 * 101
     assert any(key in line for line in lines)
-
-
-HOSTILE = ["[1,", '{"a":', '[{"a":1},', '"', "/*", '"a",', '"\\', "]", "//\n", '{"a":{"b":[']
-
-
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_time_is_linear(piece):
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parse_document(piece * size(50_000), "json")
-        parse_document("[" + piece * size(50_000) + "1]", "json")
-    assert time.process_time() - start < (10 if IS_THOROUGH else 1)
 
 
 VALUES = st.recursive(
@@ -128,15 +108,6 @@ def test_no_value_and_no_key_is_lost(value, indent):
     shown = "\n".join(lines_of(text))
     assert all(scalar in shown for scalar in scalars(value))
     assert "".join(document.slice(section) for section in document.sections()) == text
-
-
-@given(st.text(st.sampled_from('{}[]:,"\\ab1 \n/*')))
-def test_any_text_is_tiled(text):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for format in ("json", "jsonl"):
-            document = parse_document(text, format)
-            assert "".join(document.slice(section) for section in document.sections()) == text
 
 
 def test_the_warning_about_broken_json_names_the_file(tmp_path: Path) -> None:

@@ -190,10 +190,3 @@ def test_slides_are_sections_and_pages(tmp_path: Path) -> None:
     read = read_document(path)
     assert read.text == "# Badgers\n\n- dig\n\nSay hello.\n\n# Slide 2\n\nNo title"
     assert read.pages is not None
-
-
-def test_encrypted_document_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="cannot be read as OpenDocument"):
-        convert_odt(
-            packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": b"\x8f\x01\xff" * 30})
-        )

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from drillrank.structure import Document, parse_document, read_document
 from tests.drillrank.structure.checks import check_spans
-from tests.examples import IS_THOROUGH, size
 
 
 def parsed(text: str) -> Document:
@@ -119,93 +114,6 @@ def test_blocks(text, expected):
     assert blocks(text) == expected
 
 
-PUMPS = (
-    *(
-        "a\n",
-        "a\n=\n",
-        "=\n",
-        "== ==\na b\n\n",
-        "  == ==\n  a\n\n",
-        ".. a::\n",
-        ".. a::\n\n   b\n",
-        "- a\n",
-        "- a::\n",
-        "``a ",
-    ),
-    *(
-        "`a ",
-        "``",
-        "`",
-        "**a ",
-        "*a ",
-        "|a ",
-        "[a]_",
-        "a_ ",
-        ":a:",
-        ":a: b\n",
-        "+--+\n",
-        "| a\n",
-        "+-",
-        ".. [1] a\n",
-        "\\",
-    ),
-    *(
-        "::\n\n  a\n\n",
-        ">>> a\n",
-        "\t",
-        " ",
-        "`a <",
-        "`a" + " " * 500,
-        "a_a",
-        "..\n",
-        "#. a\n",
-        "a\n  b\n",
-        "____ ",
-        "   .. note::\n",
-    ),
-)
-
-
-@pytest.mark.parametrize("pump", PUMPS)
-def test_reading_takes_linear_time(pump):
-    start = time.process_time()
-    for head in ("", "a\n", ".. list-table::\n\n   ", ".. csv-table::\n\n   ", "- "):
-        assert parse_document(head + pump * (size(50_000) // len(pump)), "rst").text
-    assert time.process_time() - start < (20 if IS_THOROUGH else 2)
-
-
 def test_deep_directives_take_linear_time():
     text = "".join(f"{' ' * depth}.. note::\n\n" for depth in range(400))
     assert len(blocks(text)) > 0
-
-
-FRAGMENTS = [
-    *(
-        "a",
-        "Title",
-        "====",
-        "=",
-        "----",
-        "== ==",
-        "+--+--+",
-        "|a|b|",
-        ".. note::",
-        ".. code::",
-        ".. _a:",
-        "- b",
-        "1. c",
-    ),
-    *(".. |a| replace:: b", "(a) d", "::", "x::", "  in", "    deep", ":f: v", "``l``", "*e*", "`t <u>`_", "|a|", "\\"),
-    *(">>> p", "| l", "..", "\t", "\x0c", "\u2028", "\ud800", ".. list-table::", "   * - a", ".. csv-table::", '   "a'),
-    *("__ x", ".. [1] f"),
-]
-fragments = st.sampled_from(FRAGMENTS)
-
-
-@given(
-    st.lists(
-        st.tuples(fragments, st.sampled_from(["\n", "\n", "\n\n", "\r\n", "\r", "", " \n"])).map("".join), max_size=14
-    )
-)
-def test_any_source_is_read(lines):
-    parsed("".join(lines))

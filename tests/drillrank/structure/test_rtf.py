@@ -2,16 +2,13 @@ r"""RTF: text, headings, tables and notes; what a reader does not see is left ou
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drillrank import read_document
-from drillrank.errors import InvalidInput
 from drillrank.structure.rtf import convert_rtf
-from tests.examples import IS_THOROUGH, size
+from tests.drillrank.structure.format_cases import CASES
 
 
 def text_of(body: str | bytes, head: str = r"\ansi\ansicpg1252") -> str:
@@ -77,12 +74,6 @@ def test_tables_keep_blank_cells():
     assert text_of(body) == "Before\n\n| Region | Sales |\n| --- | --- |\n|  | 12 13 |\n\nAfter"
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\\rtf1", b"{rtf1}"])
-def test_other_files_are_refused(content):
-    with pytest.raises(InvalidInput, match="RTF"):
-        convert_rtf(content)
-
-
 @pytest.mark.parametrize(
     "content", [b"{\\rtf1 }}}}a", b"{\\rtf1 {{{a", b"{\\rtf1 a\\", b"{\\rtf1 a\\'zz", b"{\\rtf1\\u a"]
 )
@@ -90,34 +81,9 @@ def test_broken_files_are_read(content):
     assert "a" in convert_rtf(content).text
 
 
-@pytest.mark.parametrize("piece", ["{", r"\'e4", r"{\footnote ", r"a\cell ", r"\row\par x", r"\u55357?", "a{b}", "\\"])
-def test_time_is_linear(piece):
-    start = time.process_time()
-    text_of(piece * size(50_000))
-    assert time.process_time() - start < (10 if IS_THOROUGH else 1)
-
-
-PIECES = [
-    r"\par",
-    r"\cell",
-    r"\row",
-    "{",
-    "}",
-    r"\'e4",
-    r"\'83",
-    r"\u8217?",
-    r"\f1",
-    r"\v",
-    r"\pard",
-    r"\intbl",
-    r"\*",
-    "a",
-]
-
-
-@given(st.lists(st.sampled_from([*PIECES, r"\bin3", r"\footnote", r"\fonttbl", r"\stylesheet", r"\super"])))
-def test_any_file_is_read(pieces):
-    text_of(" ".join(pieces))
+@given(st.lists(st.sampled_from(CASES["rtf"].pieces)).map(b"".join))
+def test_words_in_any_order_are_read(body):
+    text_of(body)
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from drillrank import parse_document
 from drillrank.structure.yaml_text import find_key_end
-from tests.examples import IS_THOROUGH, size
 
 
 def lines_of(text: str) -> list[str]:
@@ -71,31 +70,6 @@ def test_a_list_under_a_key_in_the_same_column_is_one_section_with_its_comments(
     document = parse_document(f"a: 1\nsteps:\n{items}end: 2\n", "yaml")
     assert [section.path for section in document.sections()] == [(), ("steps",), ("end",)]
     assert "# Step 39 does" in document.readable(document.sections()[1])
-
-
-HOSTILE = [
-    "a: ",
-    "- ",
-    "a:\n",
-    "\n",
-    "a: b\n\n",
-    'a: "x\n ',
-    "- a\n",
-    "a: |\n x\n",
-    "'",
-    "a: b\n  \n",
-    '"a\\',
-    "#\n",
-    "[",
-    "? ",
-]
-
-
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_time_is_linear(piece):
-    start = time.process_time()
-    parse_document(piece * size(50_000), "yaml")
-    assert time.process_time() - start < (10 if IS_THOROUGH else 1)
 
 
 def test_deep_indents_take_little_time():
