@@ -15,7 +15,7 @@ FILES = {  # and the columns that each shows
     ROOT / "docs" / "which-component.md": ("job", "LlamaIndex", "LangChain", "core", "arguments", "paper"),
 }
 ARGUMENTS = {  # of the core class, by what a component needs
-    "PromptRank": "`prompt_rank`: a `PromptRank`",
+    "PromptRank": "`prompt_rank`: a `PromptRank`; `passages` or `first_stage`",
     "chunks": "`chunks`: those of `MultiViewChunker`",
     "llm": "`llm`",
     "neural model": "`model`: a neural one",

@@ -88,4 +88,6 @@ def test_time_grows_linearly(unit):
         return time.process_time() - started
 
     seconds(10)
-    assert seconds(8_000) < 12 * (min(seconds(2_000), seconds(2_000)) + 0.01)
+    # The least of several runs: one of them may contain the collection of all garbage of the test run.
+    longer, shorter = (min(seconds(n) for _ in range(3)) for n in (8_000, 2_000))
+    assert longer < 12 * (shorter + 0.01)
