@@ -30,11 +30,14 @@ from drillrank.corpus.documents import DEFAULT_UNIT
 from drillrank.drilldown.d3 import D3
 from drillrank.errors import DrillrankWarning, InvalidInput, check_positive
 from drillrank.passages import check_query
+from drillrank.prompts import truncate_to_budget
 from drillrank.structure import Document, Section, breadcrumb
 from drillrank.structure.read import read_content
 from drillrank.text import count_tokens
 
 _N_PROBLEMS = 3  # unreadable files and warnings that an answer of `ask` names
+_MAX_PASSAGES = 100  # in an answer whose size in tokens is limited
+_PASSAGE_TOKENS = 25  # of a short passage with its coordinates
 _N_FOLDERS = 30  # subfolders that the first page of a list names
 _N_SUGGESTIONS = 3
 _NOTHING_MATCHED = "No passage has a word of the question. Ask again in words that the files may use."
@@ -129,11 +132,14 @@ class FolderTools:
             start: `next` of the previous answer, for the passages after those.
         """
         check_query(question)
-        size = EvidenceSize(top_n, max_tokens)
         _check_start(start)
-        if start:
-            size = EvidenceSize(start + (top_n or DEFAULT_TOP_N))
+        EvidenceSize(top_n, max_tokens)  # checks them
         d3 = self._d3
+        n_passages = top_n
+        if top_n is None and d3.settings.preset != "paper":
+            n_passages = DEFAULT_TOP_N if max_tokens is None else min(_MAX_PASSAGES, 1 + max_tokens // _PASSAGE_TOKENS)
+        # Parts of a long answer have the same order only if no passage is left out because of its size.
+        size = EvidenceSize(None if n_passages is None else start + n_passages)
         overrides: dict[str, Any] = {"as_of": as_of, "hops": hops}
         overrides = {name: value for name, value in overrides.items() if value is not None}
         if overrides:
@@ -153,11 +159,10 @@ class FolderTools:
             "evidence": evidence,
             "gap": result.gap if evidence else "",
             "problems": [] if start else self._summarize_problems(problems),
-            "next": start + len(evidence) if len(evidence) >= (top_n or DEFAULT_TOP_N) else None,
+            "next": start + len(evidence) if n_passages is not None and len(evidence) >= n_passages else None,
         }
-        while max_tokens is not None and len(evidence) > 1 and count_tokens(to_text(answer)) > max_tokens:
-            del evidence[-1]
-            answer["next"] = start + len(evidence)
+        if max_tokens is not None:
+            _shorten(answer, start, max_tokens)
         return answer
 
     def check(self, answer: str) -> JsonRecord:
@@ -399,6 +404,29 @@ def suggest(name: str, names: Iterable[str], separator: str = "/") -> str:
     keys = keys or get_close_matches(folded, names_by_key, _N_SUGGESTIONS, 0.7)
     similar = list(dict.fromkeys(other for key in keys for other in names_by_key[key]))[:_N_SUGGESTIONS]
     return f" Did you mean {' or '.join(f'{other!r:.200}' for other in similar)}?" if similar else ""
+
+
+def _shorten(answer: JsonRecord, start: int, max_tokens: int) -> None:
+    """Leave out the last passages of an answer to a question until it fits. If one alone is too long, cut its middle.
+
+    If the limit has no room for a text at all, the passage stays whole.
+
+    Args:
+        answer: Answer of `ask`.
+        start: Number of passages before those in the answer.
+        max_tokens: Size of the answer.
+    """
+    evidence = answer["evidence"]
+    while len(evidence) > 1 and count_tokens(to_text(answer)) > max_tokens:
+        del evidence[-1]
+        answer["next"] = start + len(evidence)
+    if len(evidence) == 1:
+        [only] = evidence
+
+        def with_text(text: str) -> str:
+            return to_text({**answer, "evidence": [{**only, "text": text}]})
+
+        only["text"] = truncate_to_budget(only["text"], max_tokens, with_text, count_tokens) or only["text"]
 
 
 def _check_start(start: int) -> None:

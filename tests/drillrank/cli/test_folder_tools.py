@@ -83,6 +83,35 @@ def test_the_passages_after_the_first_ones(folder):
     assert (last["evidence"], last["next"], last["found"]) == ([], None, first["found"])
 
 
+@pytest.mark.parametrize("max_tokens", [150, 400, 1_000])
+def test_parts_of_a_limited_size_have_each_passage_once(folder, max_tokens):
+    for number in range(9):
+        text = f"The warranty {number} covers the part {number}. "
+        (folder / f"warranty_of_{number}.md").write_text(text * (1 + 5 * (number % 3)))
+    tools, question = tools_of(folder), "What does the warranty cover?"
+    everything = [item["at"] for item in tools.ask(question, top_n=50)["evidence"]]
+    parts: list[str] = []
+    start = 0
+    while start is not None:
+        answer = tools.ask(question, max_tokens=max_tokens, start=start)
+        assert len(answer["evidence"]) == 1 or count_tokens(to_text(answer)) <= max_tokens
+        parts += [item["at"] for item in answer["evidence"]]
+        start = answer["next"]
+    assert parts == everything
+    assert len(parts) > 8
+
+
+def test_a_passage_that_is_too_long_loses_its_middle(folder):
+    (folder / "warranty.md").write_text("The warranty covers the kettle. " + "Pots are wide. " * 60)
+    answer = tools_of(folder).ask("What does the warranty cover?", max_tokens=200, include=["warranty.md"])
+    [evidence] = answer["evidence"]
+    assert count_tokens(to_text(answer)) <= 200
+    assert evidence["text"].startswith("The warranty covers the kettle.")
+    assert " … " in evidence["text"]
+    [whole] = tools_of(folder).ask("What does the warranty cover?", max_tokens=1, include=["warranty.md"])["evidence"]
+    assert len(whole["text"]) > 800
+
+
 def test_filters_select_files(folder):
     tools = tools_of(folder)
     evidence = tools.ask("Is the pot wide?", include=["*.md", "*.pdf"], exclude=["lease*"])["evidence"]
