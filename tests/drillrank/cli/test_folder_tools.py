@@ -83,11 +83,11 @@ def test_the_passages_after_the_first_ones(folder):
     assert (last["evidence"], last["next"], last["found"]) == ([], None, first["found"])
 
 
-@pytest.mark.parametrize("max_tokens", [150, 400, 1_000])
+@pytest.mark.parametrize("max_tokens", [150, 300, 450, 1_000])
 def test_parts_of_a_limited_size_have_each_passage_once(folder, max_tokens):
     for number in range(9):
         text = f"The warranty {number} covers the part {number}. "
-        (folder / f"warranty_of_{number}.md").write_text(text * (1 + 5 * (number % 3)))
+        (folder / f"warranty_of_{number}.md").write_text(text * (1 + 11 * (number % 3)))
     tools, question = tools_of(folder), "What does the warranty cover?"
     everything = [item["at"] for item in tools.ask(question, top_n=50)["evidence"]]
     parts: list[str] = []
