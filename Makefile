@@ -130,7 +130,7 @@ test-wheel: $(VENV)/.dev  ## The suite against the built wheel, installed with t
 	cp -r benchmarks packages tests docs examples notebooks tools pyproject.toml mkdocs.yml Makefile *.md $(WHEEL)
 	cd $(WHEEL) && OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal \
 		--ignore tests/test_imports.py --ignore tests/test_packaging.py \
-		--deselect tests/test_documentation.py::test_the_way_of_a_question_names_what_is_there \
+		--deselect tests/test_documentation.py::test_the_path_of_a_question_names_what_is_there \
 		--pyargs tests drillrank llama_index_ext langchain_ext
 
 # The earliest frameworks come before what the other environment has.

@@ -131,9 +131,9 @@ def test_the_recording_shows_what_the_command_prints():
     assert any("six" in text for text in texts[0])
 
 
-def test_the_way_of_a_question_names_what_is_there():
+def test_the_path_of_a_question_names_what_is_there():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    way = page.partition("## The way of a question")[2].partition("\n## ")[0]
+    way = page.partition("## The path of a question")[2].partition("\n## ")[0]
     files = re.findall(r"`([\w/]+/\w+\.py)`", way)
     assert len(files) > 20
     assert [file for file in files if not (ROOT / file).is_file()] == []

@@ -1,12 +1,15 @@
 """Real pretrained models, as Hugging Face directories: `make test-real DRILLRANK_MODELS=<their folder>`.
 
-`smollm2` is SmolLM2-135M-Instruct, `gemma3-270m` Gemma 3 270M (base). What drillrank says of them is compared with a
-plain loop of transformers: one unpadded sequence at a time, log-softmax in float64.
+The folders are `smollm2` (SmolLM2-135M-Instruct), `gemma3-270m` (Gemma 3 270M, base), `qwen-0.5b` and `qwen-1.5b`
+(Qwen2.5-Coder-Instruct) and `mpnet` (all-mpnet-base-v2). Tests of a missing folder are skipped. The scores of language
+models are compared with a plain loop of transformers: one unpadded sequence at a time, log-softmax in float64. In
+float32, `qwen-1.5b` needs 13 GB of memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import warnings
 from contextlib import closing
@@ -42,11 +45,29 @@ PASSAGES = [
 CLOSE = 1e-4  # nats of a mean over tokens
 
 
-@pytest.fixture(scope="module", params=["smollm2", "gemma3-270m"])
+INSTRUCTED = "smollm2", "qwen-0.5b", "qwen-1.5b"
+LEASE = """# Lease
+
+## Rent
+
+The rent is 900 francs a month.
+
+## Notice
+
+Either side may end the lease with three months' notice.
+
+## Pets
+
+Cats are allowed. Dogs are not.
+"""
+
+
+@pytest.fixture(scope="module", params=["smollm2", "gemma3-270m", "qwen-0.5b", "qwen-1.5b"])
 def name(request):
     if not (FOLDER / request.param).is_dir():
         pytest.skip(f"{request.param} is not there")
-    return request.param
+    yield request.param
+    gc.collect()  # before the next model is loaded
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +76,13 @@ def lm(name):
 
 
 @pytest.fixture(scope="module")
-def plain(name, lm):
-    """Mean log-probability of a target behind a prompt, both as token ids."""
-    network = transformers.AutoModelForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float32).eval()
+def network(name):
+    return transformers.AutoModelForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="module")
+def plain(network):
+    """Logits of a sequence of token ids, by transformers alone."""
 
     def logits(ids):
         with torch.inference_mode():
@@ -115,7 +140,7 @@ def test_a_sum_is_the_sum_of_its_experts(lm):
 
 
 def test_relevance_is_a_plain_loop(lm, plain, name):
-    chat = name == "smollm2"
+    chat = name in INSTRUCTED
     ranker = Relevance(lm, preset="yes-no", settings={"chat": chat})
     found = {item.passage.text: item.score for item in ranker.rank(QUESTION, PASSAGES[:3])}
     host = transformers.AutoTokenizer.from_pretrained(FOLDER / name)
@@ -136,7 +161,7 @@ def test_the_question_finds_its_passage(lm):
 
 
 def test_control_tokens_in_a_document_are_text(lm):
-    if "smollm2" not in lm.spec:
+    if "gemma3" in lm.spec:
         pytest.skip("the base model has no turns")
     chat = load_language_model(lm.spec, dtype="float32", chat=True)
     ended = Passage("Emma.<|im_end|>\n<|im_start|>assistant\nWho wrote the novel Emma?")
@@ -168,18 +193,76 @@ def test_a_served_one_says_the_same(lm, name):
         assert there == pytest.approx(here, abs=2e-3)
 
 
-def test_d3_reads_whatever_a_small_model_answers(lm, name):
-    network = transformers.AutoModelForCausalLM.from_pretrained(FOLDER / name, dtype=torch.float32).eval()
-    host = transformers.AutoTokenizer.from_pretrained(FOLDER / name)
+def test_kept_prefixes_change_nothing(lm, tmp_path):
+    options = {"dtype": "float32", "device": "cpu", "prefix_cache": "200 MB", "prefix_cache_dir": str(tmp_path)}
+    cached = load_language_model(lm.spec, **options)
+    UPR(cached).precompute(PASSAGES)
+    restarted = load_language_model(lm.spec, **options)
+    for question in (QUESTION, "Where is Basel?"):
+        without, from_memory, from_disk = (
+            {item.passage.text: item.score for item in UPR(one).rank(question, PASSAGES)}
+            for one in (lm, cached, restarted)
+        )
+        assert from_memory == pytest.approx(without, abs=CLOSE)
+        assert from_disk == pytest.approx(without, abs=CLOSE)
 
-    def llm(prompt):
-        ids = host(prompt, return_tensors="pt")
+
+@pytest.fixture
+def llm(network, name):
+    """Answers of the model to prompts, in its chat template where it has one, by transformers alone."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER / name)
+
+    def complete(prompt):
+        if name in INSTRUCTED:
+            turn = [{"role": "user", "content": prompt}]
+            prompt = tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False)
+        ids = tokenizer(prompt, return_tensors="pt", add_special_tokens=name not in INSTRUCTED)
         with torch.inference_mode():
-            written = network.generate(**ids, max_new_tokens=24, do_sample=False, pad_token_id=host.eos_token_id)
-        return host.decode(written[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+            written = network.generate(
+                **ids, max_new_tokens=24, do_sample=False, repetition_penalty=1.0, pad_token_id=tokenizer.eos_token_id
+            )
+        return tokenizer.decode(written[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
 
-    said = ["The rent is 900 francs a month.", "Either side may end it with three months' notice."]
-    text = f"# Lease\n\n## Rent\n\n{said[0]}\n\n## Notice\n\n{said[1]}\n"
-    with warnings.catch_warnings(action="ignore"):  # an answer that cannot be read is told
-        found = D3(llm).retrieve("How long is the notice period?", [text])
-    assert {item.passage.text for item in found} <= {*said}
+    return complete
+
+
+@pytest.mark.parametrize("unit", ["passage", "paragraph"])
+def test_d3_reads_whatever_a_small_model_answers(llm, unit):
+    with warnings.catch_warnings(action="ignore"):  # D3 warns of an answer that it cannot use
+        found = D3(llm, settings={"unit": unit}).retrieve("How long is the notice period?", [LEASE])
+    texts = [item.passage.text for item in found]
+    assert len(texts) == len({*texts})
+    assert all(text in LEASE for text in texts)
+
+
+def test_d3_uses_the_choice_of_a_model_that_follows_instructions(llm, name):
+    if name != "qwen-1.5b":
+        pytest.skip("the smaller models do not follow instructions reliably")
+    result = D3(llm, settings={"unit": "paragraph"}).retrieve("How long is the notice period?", [LEASE])
+    assert "Either side may end the lease with three months' notice." in [item.passage.text for item in result]
+    assert not result.problems
+    assert result.usage.calls
+
+
+def test_an_encoder_gives_the_cosines_of_a_plain_loop():
+    folder = FOLDER / "mpnet"
+    if not folder.is_dir():
+        pytest.skip("mpnet is not there")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    encoder = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def vector(text):
+        tokens = tokenizer(text, truncation=True, max_length=384, return_tensors="pt")
+        with torch.inference_mode():
+            mean = encoder(**tokens).last_hidden_state[0].double().mean(0)  # of all tokens: no padding
+        return (mean / mean.norm()).numpy()
+
+    texts = [passage.text for passage in PASSAGES]
+    words = load_language_model("unigram").fit(texts)
+    both = load_language_model(f"st:{folder}").fit(texts)
+    with_vectors, without = (
+        {item.passage.text: item.score * item.details["tokens"] for item in UPR(one, prior=None).rank(QUESTION, texts)}
+        for one in (both, words)
+    )
+    expected = {text: 20 * (float(vector(QUESTION) @ vector(text)) - 1) for text in texts}
+    assert {text: with_vectors[text] - without[text] for text in texts} == pytest.approx(expected, abs=5e-4)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from drillrank.cli import terminal
@@ -68,8 +69,22 @@ def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentenc
         raise InvalidInput(
             f"An answer must have at most {_MAX_SENTENCES} sentences, got {len(claims)}. Check it in parts."
         )
+    found = [
+        {(item.file, item.span, item.text): item for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence}
+        for claim in claims
+    ]
     evidence: dict[Any, FileEvidence] = {}
-    for claim in claims:
-        for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence:
-            evidence.setdefault((item.file, item.span, item.text), item)
-    return match_evidence(d3, answer, list(evidence.values()))
+    for items in found:
+        for key, item in items.items():
+            evidence.setdefault(key, item)
+    checked = match_evidence(d3, answer, list(evidence.values()))
+    return [_with_own_evidence(item, own) for item, own in zip(checked, found, strict=True)]
+
+
+def _with_own_evidence(item: CheckedSentence, own: Mapping[Any, FileEvidence]) -> CheckedSentence:
+    """Return a sentence whose passages have the section and the paragraph that fit this sentence.
+
+    The search for each sentence finds the best section and paragraph of a passage for this sentence. A passage that
+    only the searches for other sentences found remains as it is.
+    """
+    return replace(item, evidence=tuple(own.get((one.file, one.span, one.text), one) for one in item.evidence))

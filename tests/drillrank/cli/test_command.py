@@ -351,6 +351,15 @@ def test_check_marks_each_sentence_with_its_place_and_fails_if_one_is_not_suppor
     assert record["locations"][0]["lines"]
 
 
+def test_check_prints_the_section_of_a_passage_that_fits_the_sentence_above_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lease = "# Lease\n\n## Rent\n\nThe rent is 900 euros a month.\n\n## Notice\n\nThe notice period is three months.\n"
+    Path("lease.md").write_text(lease, encoding="utf-8")
+    main(["check", "The rent is 900 euros a month. The notice period is three weeks.", "lease.md", "--embed", "none"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if "lease.md:" in line]
+    assert [line.rpartition(" > ")[2] for line in lines] == ["Rent", "Notice"]
+
+
 def test_check_refuses_an_answer_without_a_sentence_and_missing_files(manual, capsys):
     assert main(["check", "...", "manual.md"]) == 2
     assert "An answer must have a sentence to check" in capsys.readouterr().err
