@@ -69,16 +69,16 @@ def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentenc
         raise InvalidInput(
             f"An answer must have at most {_MAX_SENTENCES} sentences, got {len(claims)}. Check it in parts."
         )
-    found = [
+    evidence_of_claims = [
         {(item.file, item.span, item.text): item for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence}
         for claim in claims
     ]
     evidence: dict[Any, FileEvidence] = {}
-    for items in found:
+    for items in evidence_of_claims:
         for key, item in items.items():
             evidence.setdefault(key, item)
     checked = match_evidence(d3, answer, list(evidence.values()))
-    return [_with_own_evidence(item, own) for item, own in zip(checked, found, strict=True)]
+    return [_with_own_evidence(item, own) for item, own in zip(checked, evidence_of_claims, strict=True)]
 
 
 def _with_own_evidence(item: CheckedSentence, own: Mapping[Any, FileEvidence]) -> CheckedSentence:

@@ -134,16 +134,12 @@ class FolderTools:
         check_query(question)
         _check_start(start)
         EvidenceSize(top_n, max_tokens)  # checks them
-        d3 = self._d3
         n_passages = top_n
-        if top_n is None and d3.settings.preset != "paper":
+        if top_n is None and self._d3.settings.preset != "paper":
             n_passages = DEFAULT_TOP_N if max_tokens is None else min(_MAX_PASSAGES, 1 + max_tokens // _PASSAGE_TOKENS)
         # Parts of a long answer have the same order only if no passage is left out because of its size.
         size = EvidenceSize(None if n_passages is None else start + n_passages)
-        overrides: dict[str, Any] = {"as_of": as_of, "hops": hops}
-        overrides = {name: value for name, value in overrides.items() if value is not None}
-        if overrides:
-            d3 = D3(d3.llm, d3.language_model, embed=d3.embed, settings=replace(d3.settings, **overrides))
+        d3 = self._with_settings(as_of=as_of, hops=hops)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DrillrankWarning)
             sources, skipped = self._list_files(include, exclude)
@@ -257,6 +253,14 @@ class FolderTools:
             "text": _join_line_ends(text[begin:stop]),
             "next": stop if stop < end else None,
         }
+
+    def _with_settings(self, **settings: Any) -> D3:
+        """Return D3 with other settings; those that are None remain."""
+        changes = {name: value for name, value in settings.items() if value is not None}
+        d3 = self._d3
+        if not changes:
+            return d3
+        return D3(d3.llm, d3.language_model, embed=d3.embed, settings=replace(d3.settings, **changes))
 
     def _list_files(
         self, include: Sequence[str] = (), exclude: Sequence[str] = ()
