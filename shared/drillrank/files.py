@@ -195,6 +195,23 @@ def warn_about_links(links: Sequence[Path], folder: Path) -> None:
         )
 
 
+def check_model_directory(name: str) -> None:
+    """Raise an error if the name of a model can only be that of a directory, and this directory does not exist.
+
+    Raises:
+        InvalidInput: It does not exist.
+
+    >>> check_model_directory("google/flan-t5-base")
+    >>> check_model_directory("./flan")
+    Traceback (most recent call last):
+    ...
+    drillrank.errors.InvalidInput: The directory './flan' does not exist. Name a directory, or the id of a model.
+    """
+    is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
+    if is_path and not Path(name).is_dir():
+        raise InvalidInput(f"The directory {name!r:.200} does not exist. Name a directory, or the id of a model.")
+
+
 def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse a path to which no file can be written: before hours of work for that file, not after them.
 

@@ -78,13 +78,15 @@ def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentenc
         for key, item in items.items():
             evidence.setdefault(key, item)
     checked = match_evidence(d3, answer, list(evidence.values()))
-    return [_with_own_evidence(item, own) for item, own in zip(checked, evidence_of_claims, strict=True)]
+    return [_with_own_evidence(item, items) for item, items in zip(checked, evidence_of_claims, strict=True)]
 
 
-def _with_own_evidence(item: CheckedSentence, own: Mapping[Any, FileEvidence]) -> CheckedSentence:
+def _with_own_evidence(item: CheckedSentence, evidence_of_claim: Mapping[Any, FileEvidence]) -> CheckedSentence:
     """Return a sentence whose passages have the section and the paragraph that fit this sentence.
 
     The search for each sentence finds the best section and paragraph of a passage for this sentence. A passage that
     only the searches for other sentences found remains as it is.
     """
-    return replace(item, evidence=tuple(own.get((one.file, one.span, one.text), one) for one in item.evidence))
+    return replace(
+        item, evidence=tuple(evidence_of_claim.get((one.file, one.span, one.text), one) for one in item.evidence)
+    )

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_limits, check_mappings, check_positive, invalid_input, require
+from drillrank.files import check_model_directory
 from drillrank.likelihood.base import RelevanceRequest, RelevanceScore
 from drillrank.likelihood.process import Worker, keep_in_children, require_torch, settle_threads
 from drillrank.likelihood.relevance import RelevanceModel
@@ -220,6 +221,7 @@ class CrossEncoderModel(BaseCrossEncoderModel):
         sentence_transformers = require("sentence_transformers", "st")
         options = self.options
         batch_size, show_progress = options.pop("batch_size"), options.pop("show_progress")
+        check_model_directory(self._name)
         model = sentence_transformers.CrossEncoder(self._name, **options)
         if model.num_labels != 1:
             raise InvalidInput(

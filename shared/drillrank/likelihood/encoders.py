@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drillrank.errors import InvalidInput, UnknownModel, check_limits, invalid_input, require
+from drillrank.files import check_model_directory
 from drillrank.likelihood.encoder_files import (
     ONNX_FILES,
     find_fastembed_snapshot,
@@ -129,7 +130,10 @@ class Encoder:
         return list_model_files(self.name, self.options.get("revision"))
 
     def _load(self) -> Any:
-        with invalid_input(f"The encoder {self.spec!r:.200} cannot be loaded"):
+        with invalid_input(
+            f"The encoder {self.spec!r:.200} cannot be loaded",
+            "Pass the name or the directory of a model that the library loads.",
+        ):
             model = self._open()
         logger.info("Loaded %s.", self.spec)
         return model
@@ -166,6 +170,7 @@ class SentenceTransformerEncoder(Encoder):
 
     def _open(self) -> Any:
         library = require(self.library, self.extra)
+        check_model_directory(self.name)
         options = {key: value for key, value in self.options.items() if key not in ("batch_size", "show_progress")}
         return library.SentenceTransformer(self.name, **options)
 
@@ -183,7 +188,9 @@ class Model2VecEncoder(Encoder):
             return self.model.encode(readable, use_multiprocessing=False, show_progress_bar=show)
 
     def _open(self) -> Any:
-        return require(self.library, self.extra).StaticModel.from_pretrained(self.name, force_download=False)
+        library = require(self.library, self.extra)
+        check_model_directory(self.name)
+        return library.StaticModel.from_pretrained(self.name, force_download=False)
 
 
 class FastEmbedEncoder(Encoder):

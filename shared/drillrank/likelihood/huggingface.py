@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from drillrank.errors import InvalidInput, check_mappings, invalid_input, require
+from drillrank.files import check_model_directory
 from drillrank.likelihood.base import PrefixEstimate, Request
 from drillrank.likelihood.local import LocalModel, PrefixCacheOptions, TokenSequence, make_sequences
 from drillrank.likelihood.prefix_files import parse_bytes
@@ -118,7 +118,7 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
         settle_threads()
         options = self._options
         source = {"revision": options["revision"], "trust_remote_code": options["trust_remote_code"]}
-        check_directory(self._name)
+        check_model_directory(self._name)
         with invalid_input(f"{self._name!r:.200} cannot be loaded as a model"):
             config = transformers.AutoConfig.from_pretrained(self._name, **source)
             host = transformers.AutoTokenizer.from_pretrained(self._name, **source)
@@ -220,17 +220,6 @@ class HuggingFaceModel(LocalModel["TorchEngine"]):
             folder=options["prefix_cache_dir"],
             disk_bytes=parse_bytes("prefix_cache_disk", options["prefix_cache_disk"]),
         )
-
-
-def check_directory(name: str) -> None:
-    """Raise an error if a name can only be that of a directory, and this directory does not exist.
-
-    Raises:
-        InvalidInput: It does not exist.
-    """
-    is_path = name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
-    if is_path and not Path(name).is_dir():
-        raise InvalidInput(f"The directory {name!r:.200} does not exist. Name a directory, or the id of a model.")
 
 
 def pretrained(kind: Any, name: str, **options: Any) -> Any:

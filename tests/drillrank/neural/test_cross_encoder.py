@@ -244,9 +244,12 @@ def test_code_of_a_model_does_not_run(model):
     assert model.options["trust_remote_code"] is False
 
 
-def test_a_backend_that_is_not_installed_is_an_error(folder):
-    with pytest.raises(InvalidInput, match="cannot be loaded"):
+def test_a_missing_folder_is_an_error(folder):
+    with pytest.raises(InvalidInput, match="missing' does not exist. Name a directory"):
         Relevance(f"ce:{folder}/missing").rank(QUERY, TEXTS)
+
+
+def test_a_backend_that_is_not_installed_is_an_error(folder):
     if find_spec("optimum") is None:
         lm = load_language_model(f"ce:{folder}", backend="onnx")
         with pytest.raises(InvalidInput, match="onnx"):

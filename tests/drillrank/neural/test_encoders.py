@@ -185,7 +185,7 @@ def test_bad_options(spec, options):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("{folder}/nothing", {}, "cannot be loaded"),
+        ("{folder}/nothing", {}, "does not exist. Name a directory"),
         ("", {}, "after the colon"),
         ("x", {"include_eos": True}, "include_eos"),
     ],
