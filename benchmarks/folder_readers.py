@@ -12,7 +12,7 @@ Five sets. A question counts as answered within N characters if its gold text is
 
 `--model A,B` names directories of models. Each reads in bfloat16 with UPR's prompt. Its totals are kept (`kept.py`), so
 that the tables need no language model. A set that a model has not read is left out if the model is not on this machine.
-With `--steps judge`, each model also judges the best eight passages (`D3Settings.judge`), with the prompt of
+With `--steps judge`, each model also judges the best eight passages (`D3Settings.judge`), with the preset `"d3"` of
 `Relevance`. `--vectors` is a folder that keeps vectors for the next run. `--questions` limits the questions of QASPER.
 
 The first tables have a row for each weight ρ (`drillrank.drilldown.passage_reader`). The last one compares the default
@@ -188,7 +188,7 @@ def _measure(
         key = Setting(name, encoder, "", 0.0, 0)
         outcomes.setdefault(key, []).extend(_characters(alone, alone.prepare(parsed, names), questions))
         for model in judges:
-            judge = Relevance(KeptModel(model, dtype="bfloat16"), max_passage_tokens=JUDGED_TOKENS)
+            judge = Relevance(KeptModel(model, dtype="bfloat16"), preset="d3", max_passage_tokens=JUDGED_TOKENS)
             d3 = D3(model=words, embed=embed, settings={"unit": "passage", "judge": judge, "read": READ_JUDGED})
             key = Setting(name, encoder, f"{Path(model).name}, judge", 0.0, READ_JUDGED)
             outcomes.setdefault(key, []).extend(_characters(d3, d3.prepare(parsed, names), questions))

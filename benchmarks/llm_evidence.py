@@ -3,7 +3,7 @@
 For the best paragraphs by likelihood, the LLM reads the prompt of the strategy `"paragraph"` (`BOOLEAN_PROMPT`). Two
 numbers of one reading are kept: the log-odds of "yes", and the log-likelihood of the question after the paragraph.
 Weights are chosen on papers of the tuning half (`qasper_tune`) and reported on papers of the other half, drawn with a
-seed. In the step `"judge"`, `D3(settings={"judge": ...})` reads with its own prompt, by the weights chosen here.
+seed. In the step `"judge"`, `D3(settings={"judge": Relevance(..., preset="d3")})` reads.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = "yes,lis
 
 def judge_by_d3(data: str, n_questions: int, model: str) -> Floats:
     """Return the evidence F1 of `D3` with a judge for each question of `load`."""
-    judge = Relevance(KeptModel(model), max_passage_tokens=JUDGED_TOKENS)
+    judge = Relevance(KeptModel(model, dtype="bfloat16"), preset="d3", max_passage_tokens=JUDGED_TOKENS)
     d3 = D3(settings={"unit": "paragraph", "judge": judge, "read": N_READ})
     results = [
         (d3.retrieve(question.text, paper.ready), question.annotations)

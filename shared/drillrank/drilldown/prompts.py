@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from drillrank.drilldown.answers import Choice, parse_ids, parse_names, parse_yes_no
 from drillrank.prompts import Template, fill_template
+from drillrank.rerank.relevance import D3_TASK
 
 SECTION_PROMPT = (
     "Document section structure:\n{outline}\n\nQuestion: {question}\n\nList all section names that may be relevant "
@@ -22,11 +23,7 @@ PARAGRAPH_PROMPT = (
     "{paragraphs}\n\nQuestion: {question}\n\nFind paragraph ids that contains relevant information for answering the "
     "question. Respond with comma-separated id list. Provide an empty response if none of the paragraphs are relevant."
 )
-# The paper gives no wording for one paragraph at a time; this one is ours.
-BOOLEAN_PROMPT = (
-    "{paragraphs}\n\nQuestion: {question}\n\nDoes the paragraph contain relevant information for answering the "
-    "question? Respond with yes or no."
-)
+BOOLEAN_PROMPT = f"{{paragraphs}}\n\nQuestion: {{question}}\n\n{D3_TASK}"
 # Numbers, which no LLM can misspell, for LLMs that follow a JSON schema; the wording is ours.
 _AS_JSON = 'Respond with a JSON object whose "ids" is the list of their numbers, empty if none of them are relevant.'
 SECTION_JSON_PROMPT = (

@@ -100,6 +100,9 @@ _YES_NO = (  # ours, for any model that was tuned to follow instructions
     "{instruction}Query: {query}\n\nDocument: {text}\n\nDoes the document help to answer the query? Answer with "
     "one word, Yes or No."
 )
+D3_TASK = "Does the paragraph contain relevant information for answering the question? Respond with yes or no."
+"""Task of D³'s strategy "paragraph". The paper (Nair et al. 2023) gives no wording for it; this one is ours."""
+_D3 = f"[1] {{text}}\n\nQuestion: {{query}}\n\n{D3_TASK}"
 
 ANSWER_PRESETS: dict[str, AnswerPreset] = {
     "monot5": AnswerPreset(MONOT5_PROMPT, "true", "false", "softmax"),
@@ -110,6 +113,7 @@ ANSWER_PRESETS: dict[str, AnswerPreset] = {
     "zerank-2": AnswerPreset(_ZERANK, "Yes", None, "logit"),
     "ctxl-rerank-v2": AnswerPreset(_CTXL, 0, None, "logit", instruction_form=" {instruction}"),
     "yes-no": AnswerPreset(_YES_NO, "Yes", "No", "softmax", instruction_form="{instruction}\n\n", chat=True),
+    "d3": AnswerPreset(_D3, "Yes", "No", "softmax", chat=True),
 }
 
 _NO_PROMPT = AnswerPreset("", RELEVANT, None, "softmax")  # of cross-encoders and rerank servers
@@ -163,8 +167,9 @@ class Relevance(Ranker[Passage | str, Passage]):
         model: A language model that computes probabilities of its next token, or a cross-encoder or rerank server,
             which needs no prompt; or its specification, such as `"ce:cross-encoder/ms-marco-MiniLM-L6-v2"`.
         preset: Prompt and answers of a published model: `"monot5"`, `"qwen3-reranker"`, `"mxbai-rerank-v2"`,
-            `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` is for any model
-            that was tuned to follow instructions.
+            `"bge-reranker-v2-gemma"`, `"zerank-1-small"`, `"zerank-2"`, `"ctxl-rerank-v2"`; `"yes-no"` and `"d3"` are
+            for any model that was tuned to follow instructions. The latter has the prompt of D³'s strategy "paragraph",
+            and is the one for `D3Settings.judge`.
         template: Prompt with `{query}`, `{text}` and optionally `{instruction}`; None is the preset's. Control tokens
             in it, such as `<|im_start|>`, are control tokens; in query and passage they are text.
         instruction: Description of the task for the model, if the prompt has `{instruction}`; None is the preset's.

@@ -245,7 +245,7 @@ def test_code_of_a_model_does_not_run(model):
 
 
 def test_a_missing_folder_is_an_error(folder):
-    with pytest.raises(InvalidInput, match="missing' does not exist. Name a directory"):
+    with pytest.raises(InvalidInput, match=r"missing' does not exist\. Name a directory"):
         Relevance(f"ce:{folder}/missing").rank(QUERY, TEXTS)
 
 

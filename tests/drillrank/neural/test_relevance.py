@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 
 from drillrank import Passage, Relevance, load_language_model
+from drillrank.drilldown.prompts import BOOLEAN_PROMPT
 from drillrank.errors import InvalidInput, LacksCapability
 from drillrank.evaluation.settings_file import keyword_arguments
 from drillrank.likelihood import HuggingFaceModel, NextTokenRequest, TrainedAnswers
@@ -163,6 +164,16 @@ def test_a_preset_says_what_its_publisher_says(folder, yardstick, preset):
     value = found[ids[0]] - (found[ids[1]] if negative is not None else 0)
     expected = log_softmax([value, 0])[0] if transform == "softmax" else value * factor
     assert item.score == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_preset_of_d3_asks_a_chat_model_what_the_strategy_paragraph_asks():
+    preset = ANSWER_PRESETS["d3"]
+    assert preset.chat
+    assert (preset.positive, preset.negative, preset.transform) == ("Yes", "No", "softmax")
+    said = prompt_text(
+        Relevance("hf:x", preset="d3", settings={"positive": 1, "negative": 2})._prompt("QQ", Passage("DD"))
+    )
+    assert said == BOOLEAN_PROMPT.format(paragraphs="[1] DD", question="QQ")
 
 
 @pytest.mark.parametrize("preset", INSTRUCTED)
