@@ -3,7 +3,7 @@
 For the best paragraphs by likelihood, the LLM reads the prompt of the strategy `"paragraph"` (`BOOLEAN_PROMPT`). Two
 numbers of one reading are kept: the log-odds of "yes", and the log-likelihood of the question after the paragraph.
 Weights are chosen on papers of the tuning half (`qasper_tune`) and reported on papers of the other half, drawn with a
-seed. In the step `"judge"`, `D3(settings={"judge": Relevance(..., preset="d3")})` reads.
+seed. In the step `"judge"`, `D3(settings={"judge": Relevance(..., preset=...)})` reads, with two presets.
 """
 
 from __future__ import annotations
@@ -187,14 +187,17 @@ def main(model: str = MODEL, questions: int | None = None, steps: str = "yes,lis
         uses = [judged] * bool(best.odds or best.likelihood) + [shown] * bool(best.chosen)
         add_row(label, best.select, " + ".join(uses), str(best))
     if "judge" in steps:
-        f1 = judge_by_d3("qasper", questions or REPORTED, name)
-        table.add_row("D3 with judge", "", f"{f1.mean():.3f}", gain(f1 - alone), f"of {N_READ} paragraphs")
+        for preset in ("d3", "yes-no"):
+            f1 = judge_by_d3("qasper", questions or REPORTED, name, preset)
+            table.add_row(
+                f"D3 with judge, {preset}", "", f"{f1.mean():.3f}", gain(f1 - alone), f"of {N_READ} paragraphs"
+            )
     Console(width=190).print(table)
 
 
-def judge_by_d3(data: str, n_questions: int, model: str) -> Floats:
+def judge_by_d3(data: str, n_questions: int, model: str, preset: str) -> Floats:
     """Return the evidence F1 of `D3` with a judge for each question of `load`."""
-    judge = Relevance(KeptModel(model, dtype="bfloat16"), preset="d3", max_passage_tokens=JUDGED_TOKENS)
+    judge = Relevance(KeptModel(model, dtype="bfloat16"), preset=preset, max_passage_tokens=JUDGED_TOKENS)
     d3 = D3(settings={"unit": "paragraph", "judge": judge, "read": N_READ})
     results = [
         (d3.retrieve(question.text, paper.ready), question.annotations)

@@ -70,7 +70,7 @@ def check_answer(d3: D3, corpus: FileCorpus, answer: str) -> list[CheckedSentenc
             f"An answer must have at most {_MAX_SENTENCES} sentences, got {len(claims)}. Check it in parts."
         )
     evidence_of_claims = [
-        {(item.file, item.span, item.text): item for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence}
+        {_passage_key(item): item for item in ask_files(d3, corpus, claim.text, EvidenceSize()).evidence}
         for claim in claims
     ]
     evidence: dict[Any, FileEvidence] = {}
@@ -87,6 +87,9 @@ def _with_own_evidence(item: CheckedSentence, evidence_of_claim: Mapping[Any, Fi
     The search for each sentence finds the best section and paragraph of a passage for this sentence. A passage that
     only the searches for other sentences found remains as it is.
     """
-    return replace(
-        item, evidence=tuple(evidence_of_claim.get((one.file, one.span, one.text), one) for one in item.evidence)
-    )
+    return replace(item, evidence=tuple(evidence_of_claim.get(_passage_key(one), one) for one in item.evidence))
+
+
+def _passage_key(item: FileEvidence) -> tuple[Any, ...]:
+    """Return a key that evidence for several sentences has in common if it is the same passage."""
+    return item.file, item.span, item.text
